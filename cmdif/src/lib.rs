@@ -1,0 +1,1 @@
+//! How a command travels: initialization segment, command queue, mailboxes.

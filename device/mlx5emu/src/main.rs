@@ -1,0 +1,2 @@
+//! The program `mlx5emu`.
+fn main() {}

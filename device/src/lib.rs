@@ -1,0 +1,1 @@
+//! The process side of a card: PCI configuration, vfio-user server, guest memory, event loop, control socket.

@@ -1,0 +1,1 @@
+//! What commands mean: life cycle, capabilities, pages, objects, events, health.

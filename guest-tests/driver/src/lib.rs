@@ -1,0 +1,1 @@
+//! A client that drives a card from power-on to a registered key, as the stock driver does.

@@ -1,0 +1,1 @@
+//! Judges the guest's registrations against the device's tables.

@@ -1,0 +1,1 @@
+//! Memory keys and their translations.

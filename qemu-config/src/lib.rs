@@ -1,0 +1,1 @@
+//! Builds the guest and starts QEMU.
