@@ -1,1 +1,135 @@
-//! What commands mean: life cycle, capabilities, pages, objects, events, health.
+//! What commands mean: the life cycle of the function, its capabilities, the pages it is given,
+//! its object tables, events, and the registers of its port. One handler a command
+//! ([`dispatch`] has the table), a file a family.
+//!
+//! Nothing here knows how a command travelled or how a work request is executed. What a command
+//! sets going (a queue pair that must flush, a completion queue that is armed) is left in
+//! [`Firmware::work`] for the engine.
+#![forbid(unsafe_code)]
+
+pub mod caps;
+pub mod cq;
+pub mod dispatch;
+pub mod eq;
+pub mod error;
+pub mod lifecycle;
+pub mod mkey;
+pub mod objects;
+pub mod pages;
+pub mod port;
+pub mod profile;
+pub mod qp;
+pub mod registers;
+pub mod ring;
+pub mod srq;
+pub mod uar;
+pub mod uctx;
+
+use std::collections::VecDeque;
+
+use dma::{Bus, Table};
+use probe::Probe;
+
+pub use error::CmdError;
+
+/// What surrounds one command.
+pub struct Cx<'a> {
+    /// Guest memory and interrupts.
+    pub bus: &'a dyn Bus,
+    /// What is noted about the guest.
+    pub probe: &'a Probe,
+    /// User context that the command is carried out for; 0 is the driver itself.
+    pub uid: u16,
+    /// Operation modifier.
+    pub op_mod: u16,
+}
+
+/// Work that a command left for the engine, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// A queue pair's send queue may have work (its state changed, or it was reset).
+    SendQueue(u32),
+    /// A queue pair went to the error state: what it holds is flushed.
+    Flush(u32),
+}
+
+/// What a device has room for; above these it answers as a card out of resources does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Interrupt vectors.
+    pub vectors: u8,
+    /// Event queues.
+    pub eqs: u32,
+    /// Largest event queue, as a power of two of entries.
+    pub log_max_eq_size: u8,
+    /// UAR pages.
+    pub uars: u32,
+    /// Protection domains.
+    pub pds: u32,
+    /// Memory keys.
+    pub mkeys: u32,
+    /// Filled translation entries of all keys together.
+    pub translations: u64,
+    /// Completion queues.
+    pub cqs: u32,
+    /// Queue pairs.
+    pub qps: u32,
+    /// Shared receive queues of all kinds.
+    pub srqs: u32,
+    /// XRC domains, transport domains, counter sets and user contexts, each.
+    pub domains: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            vectors: 64,
+            eqs: 64,
+            log_max_eq_size: 22,
+            uars: 8192 - uar::FIRST,
+            pds: 1 << 16,
+            mkeys: 1 << 20,
+            translations: 96 << 20,
+            cqs: 1 << 16,
+            qps: 1 << 16,
+            srqs: 1 << 16,
+            domains: 1 << 12,
+        }
+    }
+}
+
+/// The state of one function's firmware: its life cycle and every object.
+pub struct Firmware {
+    /// The configured bounds.
+    pub limits: Limits,
+    /// What this card is.
+    pub profile: profile::Profile,
+    /// Life cycle, ISSI.
+    pub life: lifecycle::Life,
+    /// Capabilities, maximal and current.
+    pub caps: caps::Caps,
+    /// Pages given by the guest.
+    pub pages: pages::Pages,
+    /// Keys and protection domains.
+    pub mtt: mtt::Mtt,
+    /// UAR pages.
+    pub uars: Table<uar::Uar>,
+    /// Event queues.
+    pub eqs: eq::Eqs,
+    /// Completion queues.
+    pub cqs: Table<cq::Cq>,
+    /// Queue pairs.
+    pub qps: Table<qp::Qp>,
+    /// Shared receive queues: SRQ, XRC SRQ and RMP share one space of numbers.
+    pub srqs: Table<srq::Srq>,
+    /// XRC domains, transport domains, counter sets.
+    pub objects: objects::Objects,
+    /// User contexts.
+    pub uctxs: Table<uctx::Uctx>,
+    /// The port.
+    pub port: port::Port,
+    /// Left for the engine.
+    pub work: VecDeque<Work>,
+    /// The time of the register access or poll that is being served, in ns.
+    pub now: u64,
+}
