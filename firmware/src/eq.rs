@@ -196,6 +196,7 @@ pub fn create(
     }
     let uar = eqc.uar_page();
     let ring = PageList::new(
+        &fw.page_budget,
         input.tail(),
         eqc.log_page_size(),
         u32::from(eqc.page_offset()) << 6,

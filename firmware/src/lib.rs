@@ -76,6 +76,8 @@ pub struct Limits {
     pub qps: u32,
     /// Shared receive queues of all kinds.
     pub srqs: u32,
+    /// Entries of all queues' page lists together.
+    pub queue_pages: u64,
     /// XRC domains, transport domains, counter sets and user contexts, each.
     pub domains: u32,
 }
@@ -89,10 +91,11 @@ impl Default for Limits {
             uars: 8192 - uar::FIRST,
             pds: 1 << 16,
             mkeys: 1 << 20,
-            translations: 96 << 20,
-            cqs: 1 << 16,
-            qps: 1 << 16,
-            srqs: 1 << 16,
+            translations: 66 << 20,
+            cqs: 1 << 17,
+            qps: 1 << 17,
+            srqs: 1 << 17,
+            queue_pages: 16 << 20,
             domains: 1 << 12,
         }
     }
@@ -128,6 +131,8 @@ pub struct Firmware {
     pub uctxs: Table<uctx::Uctx>,
     /// The port.
     pub port: port::Port,
+    /// What queue buffers' page lists may still take.
+    pub page_budget: ring::PageBudget,
     /// Left for the engine.
     pub work: VecDeque<Work>,
     /// The time of the register access or poll that is being served, in ns.

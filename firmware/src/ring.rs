@@ -1,5 +1,8 @@
 //! A queue's buffer: a list of guest pages that hold it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use layouts::be64_at;
 
 use crate::error::{self, CmdError};
@@ -7,25 +10,57 @@ use crate::error::{self, CmdError};
 /// The smallest page a device knows, as a power of two.
 pub const LOG_ADAPTER_PAGE: u32 = 12;
 
+/// How many entries the page lists of all queues may still have: it bounds the memory that a
+/// guest can make the device spend on queues. An entry counts until its list is dropped.
+#[derive(Debug, Clone)]
+pub struct PageBudget(Arc<AtomicU64>);
+
+impl PageBudget {
+    /// A budget of `entries`.
+    pub fn new(entries: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(entries)))
+    }
+
+    fn take(&self, entries: u64) -> bool {
+        // One thread owns a function, so there is nobody to order this against.
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(entries))
+            .is_ok()
+    }
+
+    fn give_back(&self, entries: u64) {
+        self.0.fetch_add(entries, Ordering::Relaxed);
+    }
+}
+
 /// The pages of a queue's buffer, from the `pas` list of the command that makes the queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct PageList {
     pages: Box<[u64]>,
     log_page: u32,
     offset: u32,
     size: u64,
+    budget: PageBudget,
 }
 
 impl PageList {
     /// Takes the pages that `size` bytes need, which begin `offset` bytes into the first page.
     /// `pas` is the list as the command carries it, `log_page_size` relative to 4 KiB.
-    pub fn new(pas: &[u8], log_page_size: u8, offset: u32, size: u64) -> Result<Self, CmdError> {
+    pub fn new(
+        budget: &PageBudget,
+        pas: &[u8],
+        log_page_size: u8,
+        offset: u32,
+        size: u64,
+    ) -> Result<Self, CmdError> {
         let log_page = LOG_ADAPTER_PAGE + u32::from(log_page_size);
         if log_page > 31 {
             return Err(error::BAD_PAGE_LIST.with(format!("pages of 2^{log_page} bytes")));
         }
         if u64::from(offset) >= 1 << log_page {
-            return Err(error::BAD_PAGE_LIST.with(format!("offset {offset} in 2^{log_page} bytes")));
+            return Err(
+                error::BAD_PAGE_LIST.with(format!("offset {offset} in 2^{log_page} bytes"))
+            );
         }
         let bytes = size.saturating_add(offset.into());
         let count = bytes.div_ceil(1 << log_page);
@@ -35,9 +70,12 @@ impl PageList {
                 pas.len() / 8
             )));
         }
-        let pages: Box<[u64]> =
-            (0..count as usize).map(|i| be64_at(pas, i * 8) & !((1 << LOG_ADAPTER_PAGE) - 1)).collect();
-        Ok(Self { pages, log_page, offset, size })
+        if !budget.take(count) {
+            return Err(error::NO_QUEUE_MEMORY.with(format!("{count} more pages")));
+        }
+        let mask = !((1 << LOG_ADAPTER_PAGE) - 1);
+        let pages = (0..count as usize).map(|i| be64_at(pas, i * 8) & mask).collect();
+        Ok(Self { pages, log_page, offset, size, budget: budget.clone() })
     }
 
     /// Size of the buffer in bytes.
@@ -61,5 +99,11 @@ impl PageList {
     /// longer than what a page offset is a multiple of, so none crosses pages.
     pub fn entry(&self, index: u64, log_stride: u32) -> Option<u64> {
         self.locate(index << log_stride).map(|(addr, _)| addr)
+    }
+}
+
+impl Drop for PageList {
+    fn drop(&mut self) {
+        self.budget.give_back(self.pages.len() as u64);
     }
 }
