@@ -2,7 +2,11 @@
 //! go out.
 #![forbid(unsafe_code)]
 
+mod config;
+
 use dma::Bus;
+
+pub use config::{Config, Identity, Limits, Link, Profile};
 
 /// When the function wants to be polled again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +27,11 @@ pub struct Function {}
 pub const BAR0_SIZE: u64 = 32 << 20;
 
 impl Function {
+    /// A card before it is powered on.
+    pub fn new(_config: &Config) -> Self {
+        Self::default()
+    }
+
     /// Reads `data.len()` bytes of BAR0 at `offset`. `now` is in ns.
     pub fn bar_read(&mut self, _now: u64, _offset: u64, data: &mut [u8]) {
         data.fill(0);
