@@ -1,2 +1,94 @@
-//! The program `mlx5emu`.
-fn main() {}
+//! The program `mlx5emu`: one file a subcommand.
+#![forbid(unsafe_code)]
+
+mod cache;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "mlx5emu", version, about, disable_help_subcommand = true)]
+struct Cli {
+    #[command(flatten)]
+    verbosity: Verbosity,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct Verbosity {
+    /// Say more on standard error (twice: everything)
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    verbose: u8,
+    /// Say only what is wrong
+    #[arg(short, long, global = true)]
+    quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Boot a guest with the card and run a command in it
+    Run(run::Run),
+    /// Show or clear what `run` keeps between runs
+    Cache(cache::Cache),
+}
+
+/// Exit status of `run` when it could not start, a bad option among the reasons.
+const CANNOT_START: u8 = 125;
+/// Exit status of the other commands for bad usage.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    start_log(&cli.verbosity);
+    match cli.command {
+        Command::Run(run) => run.run(),
+        Command::Cache(cache) => cache.run(),
+    }
+}
+
+/// Help and version go to standard output; anything else is one line on standard error.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Nobody reads it: nothing else to do.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "no command given".into(),
+        _ => error.to_string(),
+    };
+    let line: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    let line = line.join(" ");
+    let line = line.strip_prefix("error: ").unwrap_or(&line);
+    eprintln!("mlx5emu: {line} (see mlx5emu --help)");
+    let command = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    ExitCode::from(if command.as_deref() == Some("run") { CANNOT_START } else { USAGE })
+}
+
+fn start_log(verbosity: &Verbosity) {
+    use std::io::Write as _;
+
+    let level = match (verbosity.quiet, verbosity.verbose) {
+        (true, _) => log::LevelFilter::Warn,
+        (false, 0) => log::LevelFilter::Info,
+        (false, 1) => log::LevelFilter::Debug,
+        (false, _) => log::LevelFilter::Trace,
+    };
+    env_logger::Builder::new()
+        .filter_level(level)
+        .parse_env("MLX5EMU_LOG")
+        .format(|out, record| match record.level() {
+            log::Level::Info => writeln!(out, "mlx5emu: {}", record.args()),
+            level => {
+                writeln!(out, "mlx5emu: {}: {}", level.as_str().to_lowercase(), record.args())
+            }
+        })
+        .init();
+}
