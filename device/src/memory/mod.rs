@@ -1,0 +1,1 @@
+//! Guest memory that arrives as file descriptors.

@@ -1,0 +1,1 @@
+//! Our vfio-user server: the only place that knows the protocol.
