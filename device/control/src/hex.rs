@@ -38,6 +38,8 @@ impl std::str::FromStr for Hex {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.strip_prefix("0x")
+            // The standard parser also takes a sign.
+            .filter(|digits| !digits.starts_with('+'))
             .and_then(|digits| u64::from_str_radix(digits, 16).ok())
             .map(Self)
             .ok_or_else(|| format!("\"{text}\" is not a number of the form 0x…, at most 64 bits"))

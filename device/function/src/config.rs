@@ -83,6 +83,18 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Bytes that the card's tables need when all of it is used, roughly.
+    pub fn worst_case(&self) -> u64 {
+        const MKEY: u64 = 128;
+        const ENTRY: u64 = 8;
+        const QUEUE: u64 = 4096;
+        u64::from(self.mkeys) * MKEY
+            + u64::from(self.queues) * QUEUE
+            + self.translation_entries.saturating_mul(ENTRY).min(u64::MAX >> 1)
+    }
+}
+
 impl Identity {
     /// Names that follow from `seed`: the same from the same seed, others from another.
     pub fn derived(seed: &str) -> Self {
@@ -116,6 +128,13 @@ fn mix(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn defaults_keep_a_card_below_a_gibibyte() {
+        assert!(Limits::default().worst_case() < 1 << 30);
+        let most = Limits { mkeys: u32::MAX, translation_entries: u64::MAX, queues: u32::MAX };
+        assert!(most.worst_case() > u64::MAX >> 1);
+    }
 
     #[test]
     fn seeds_give_distinct_and_legal_names() {

@@ -1,1 +1,29 @@
-//! The container of traces and recordings.
+//! The container of traces and recordings, and the records of a recording. `docs/recording.md` has
+//! the format.
+#![forbid(unsafe_code)]
+
+mod event;
+mod reader;
+mod writer;
+
+pub use event::{Event, EventError, Next};
+pub use reader::{End, ReadError, Reader, Record};
+pub use writer::{TooLong, WriteError, Writer};
+
+/// First bytes of a file.
+pub const MAGIC: [u8; 8] = *b"mlx5emu\x1a";
+
+/// Version of the format.
+pub const VERSION: u32 = 1;
+
+/// Most bytes in one block: a reader never needs to hold more.
+pub const MAX_BLOCK: usize = 64 << 20;
+
+/// Bytes before a record's body: its length and its kind.
+const RECORD_HEAD: usize = 6;
+
+/// Bytes before a block's payload: its length and its checksum.
+const BLOCK_HEAD: usize = 8;
+
+#[cfg(test)]
+mod tests;
