@@ -75,6 +75,7 @@ causes! {
     BAD_PORT = 0x00e00008, BAD_PARAM, "no such port";
     BAD_TABLE_INDEX = 0x00e00009, IX_ERR, "no such entry in the port's table";
     BAD_VALUE = 0x00e0000a, BAD_PARAM, "a field has a value that it can't have";
+    BAD_MAD = 0x00e0000c, BAD_PKT, "a management datagram of a class that is not answered here";
     BAD_ISSI = 0x00e0000b, BAD_PARAM, "an interface step sequence that is not supported";
     CAP_TYPE = 0x00e00010, BAD_PARAM, "no such capability type";
     CAP_TOO_LARGE = 0x00e00011, BAD_PARAM, "a capability above its maximum";
@@ -109,5 +110,22 @@ pub fn removal(error: dma::RemoveError, unknown: &'static Cause) -> CmdError {
     match error {
         dma::RemoveError::Unknown(_) => unknown.with(error.to_string()),
         dma::RemoveError::Busy { .. } => IN_USE.with(error.to_string()),
+    }
+}
+
+/// Refuses user context `uid` an object that belongs to another: it sees no such object. The
+/// driver itself (0) may reach everything.
+pub fn owned(
+    owner: Option<u16>,
+    uid: u16,
+    id: u32,
+    unknown: &'static Cause,
+) -> Result<(), CmdError> {
+    match owner {
+        Some(owner) if uid == 0 || owner == uid => Ok(()),
+        Some(owner) => {
+            Err(unknown.with(format!("{id:#x} belongs to user context {owner}, not {uid}")))
+        }
+        None => Err(unknown.with(format!("{id:#x}"))),
     }
 }

@@ -13,6 +13,7 @@ pub mod dispatch;
 pub mod eq;
 pub mod error;
 pub mod lifecycle;
+pub mod mad;
 pub mod mkey;
 pub mod objects;
 pub mod pages;
@@ -21,6 +22,7 @@ pub mod profile;
 pub mod qp;
 pub mod registers;
 pub mod ring;
+pub mod special;
 pub mod srq;
 pub mod uar;
 pub mod uctx;
@@ -137,4 +139,115 @@ pub struct Firmware {
     pub work: VecDeque<Work>,
     /// The time of the register access or poll that is being served, in ns.
     pub now: u64,
+}
+
+impl Firmware {
+    /// A function as after power-on.
+    pub fn new(profile: profile::Profile, limits: Limits, identity: port::Identity) -> Self {
+        Self {
+            caps: caps::Caps::new(&profile),
+            profile,
+            life: lifecycle::Life::default(),
+            pages: pages::Pages::default(),
+            mtt: mtt::Mtt::new(mtt::Limits {
+                keys: limits.mkeys,
+                entries: limits.translations,
+                pds: limits.pds,
+            }),
+            uars: Table::new(uar::FIRST, limits.uars),
+            eqs: eq::Eqs::new(limits.eqs),
+            cqs: Table::new(1, limits.cqs),
+            // QPN 0 and 1 are the special queue pairs' names on the wire (IBA 3.9.4).
+            qps: Table::new(2, limits.qps),
+            srqs: Table::new(1, limits.srqs),
+            objects: objects::Objects::new(limits.domains),
+            uctxs: Table::new(1, limits.domains),
+            port: port::Port::new(identity),
+            page_budget: ring::PageBudget::new(limits.queue_pages),
+            work: VecDeque::new(),
+            now: 0,
+            limits,
+        }
+    }
+
+    /// Everything as after power-on.
+    pub fn power_on(&mut self) {
+        self.forget_objects();
+        let Self {
+            limits: _,
+            profile: _,
+            life,
+            caps,
+            pages,
+            port,
+            now: _,
+            // What forget_objects covers.
+            mtt: _,
+            uars: _,
+            eqs: _,
+            cqs: _,
+            qps: _,
+            srqs: _,
+            objects: _,
+            uctxs: _,
+            page_budget: _,
+            work: _,
+        } = self;
+        *life = lifecycle::Life::default();
+        caps.reset();
+        pages.reset();
+        port.reset();
+    }
+
+    /// Every object is gone, and with it all that refers to guest memory.
+    pub fn forget_objects(&mut self) {
+        let Self {
+            limits: _,
+            profile: _,
+            life: _,
+            caps: _,
+            pages: _,
+            port: _,
+            now: _,
+            // Given back by the queues when they are dropped.
+            page_budget: _,
+            mtt,
+            uars,
+            eqs,
+            cqs,
+            qps,
+            srqs,
+            objects,
+            uctxs,
+            work,
+        } = self;
+        qps.clear();
+        srqs.clear();
+        cqs.clear();
+        eqs.reset();
+        uars.clear();
+        objects.reset();
+        uctxs.clear();
+        mtt.reset();
+        *work = VecDeque::new();
+    }
+
+    /// How many objects of each kind exist.
+    pub fn object_counts(&self) -> Vec<(&'static str, u64)> {
+        let objects::Objects { xrcds, tds, counters } = &self.objects;
+        let counts = [
+            ("mkey", self.mtt.len()),
+            ("pd", self.mtt.pds()),
+            ("uar", self.uars.len()),
+            ("eq", self.eqs.len()),
+            ("cq", self.cqs.len()),
+            ("qp", self.qps.len()),
+            ("srq", self.srqs.len()),
+            ("xrcd", xrcds.len()),
+            ("td", tds.len()),
+            ("counter", counters.len()),
+            ("uctx", self.uctxs.len()),
+        ];
+        counts.into_iter().map(|(kind, n)| (kind, n as u64)).collect()
+    }
 }

@@ -1,0 +1,141 @@
+//! Capabilities: what the device can do at most, and what the driver has set it to.
+
+use layouts::{
+    CmdHcaCap, CmdHcaCap2, LayoutInfo, QueryHcaCapIn, QueryHcaCapOut, SetHcaCapIn, get_bits,
+    set_bits,
+};
+
+use crate::error::{self, CmdError};
+use crate::lifecycle::State;
+use crate::profile::{Profile, Value};
+use crate::{Cx, Firmware};
+
+/// Bytes of one capability structure (union hca_cap_union).
+const SIZE: usize = 0x1000;
+/// Where it begins in QUERY_HCA_CAP's output and SET_HCA_CAP's input.
+const AT: usize = 0x10;
+
+/// One type's capabilities.
+struct Set {
+    /// Type code: op_mod bits 15:1.
+    code: u16,
+    layout: &'static LayoutInfo,
+    max: Box<[u8]>,
+    current: Box<[u8]>,
+}
+
+/// All types that the device has.
+pub struct Caps {
+    sets: [Set; 2],
+}
+
+/// Fields whose values are codes, not amounts: an order means nothing, so what is legal is listed.
+/// Everything else may be set from zero to its maximum.
+const CODES: &[(&str, fn(u64) -> bool)] = &[
+    // n for 128 << n P_Keys, at most the table that the port has.
+    ("pkey_table_size", |code| code == 0),
+    // n for 8 << n GIDs.
+    ("gid_table_size", |code| code == 0),
+    ("port_type", |code| code == 0),
+    ("umr_fence", |code| code == 0),
+    ("cmdif_checksum", |code| code == 0),
+    ("log_uar_page_sz", |code| code == 0),
+];
+
+impl Set {
+    fn new(code: u16, layout: &'static LayoutInfo, values: &[Value]) -> Self {
+        let mut max = vec![0; SIZE].into_boxed_slice();
+        for (name, value) in values {
+            // A name that the layout does not have is caught by this module's test.
+            if let Some(field) = layout.fields.iter().find(|f| f.name == *name) {
+                set_bits(&mut max, field.bit, field.width, *value);
+            }
+        }
+        Self { code, layout, current: max.clone(), max }
+    }
+
+    /// The values in `wanted` if the device can be set to them.
+    fn check(&self, wanted: &[u8]) -> Result<Box<[u8]>, CmdError> {
+        // Bits without a name here can't exceed their maximum, zero: they are left out, because
+        // newer drivers set switches that this device has not heard of.
+        let mut next: Box<[u8]> = wanted.iter().zip(&self.max).map(|(w, m)| w & m).collect();
+        for field in self.layout.fields {
+            let value = get_bits(wanted, field.bit, field.width);
+            let max = get_bits(&self.max, field.bit, field.width);
+            let legal = match CODES.iter().find(|(name, _)| *name == field.name) {
+                Some((_, legal)) => legal(value),
+                None => value <= max,
+            };
+            if !legal {
+                return Err(error::CAP_TOO_LARGE
+                    .with(format!("{}.{} = {value}, at most {max}", self.layout.name, field.name)));
+            }
+            set_bits(&mut next, field.bit, field.width, value);
+        }
+        Ok(next)
+    }
+}
+
+impl Caps {
+    /// The capabilities of a profile, all at their maximum.
+    pub fn new(profile: &Profile) -> Self {
+        Self {
+            sets: [
+                Set::new(0x00, &CmdHcaCap::INFO, &profile.general),
+                Set::new(0x20, &CmdHcaCap2::INFO, &profile.general2),
+            ],
+        }
+    }
+
+    /// The general capabilities as they are set.
+    pub fn general(&self) -> CmdHcaCap<&[u8]> {
+        CmdHcaCap(&self.sets[0].current)
+    }
+
+    fn set(&mut self, code: u16) -> Result<&mut Set, CmdError> {
+        self.sets
+            .iter_mut()
+            .find(|set| set.code == code)
+            .ok_or_else(|| error::CAP_TYPE.with(format!("type {code:#x}")))
+    }
+
+    /// Everything at its maximum again.
+    pub fn reset(&mut self) {
+        let Self { sets } = self;
+        for Set { code: _, layout: _, max, current } in sets {
+            current.copy_from_slice(max);
+        }
+    }
+}
+
+/// QUERY_HCA_CAP. Operation modifier: type << 1, and 1 for the current values, 0 for the maxima.
+pub fn query(
+    fw: &mut Firmware,
+    cx: &Cx,
+    _input: QueryHcaCapIn<&[u8]>,
+    out: QueryHcaCapOut<&mut [u8]>,
+) -> Result<(), CmdError> {
+    let set = fw.caps.set(cx.op_mod >> 1)?;
+    let image = if cx.op_mod & 1 == 1 { &set.current } else { &set.max };
+    for (to, from) in out.0.iter_mut().skip(AT).zip(image) {
+        *to = *from;
+    }
+    Ok(())
+}
+
+/// SET_HCA_CAP.
+pub fn set(fw: &mut Firmware, cx: &Cx, input: SetHcaCapIn<&[u8]>) -> Result<(), CmdError> {
+    if fw.life.state != State::Enabled {
+        return Err(error::CAP_TOO_LATE.with(fw.life.state.name()));
+    }
+    if cx.op_mod & 1 == 1 {
+        return Err(error::BAD_OP_MOD.with(format!("op_mod {:#x}", cx.op_mod)));
+    }
+    let mut wanted = [0; SIZE];
+    for (to, from) in wanted.iter_mut().zip(input.0.iter().skip(AT)) {
+        *to = *from;
+    }
+    let set = fw.caps.set(cx.op_mod >> 1)?;
+    set.current = set.check(&wanted)?;
+    Ok(())
+}

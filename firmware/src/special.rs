@@ -1,0 +1,35 @@
+//! Commands that only tell something: QUERY_ADAPTER, QUERY_SPECIAL_CONTEXTS, NOP.
+
+use layouts::{QueryAdapterOut, QuerySpecialContextsOut};
+
+use crate::profile::VENDOR_OUI;
+use crate::{CmdError, Cx, Firmware};
+
+/// NOP.
+pub fn nop(_fw: &mut Firmware, _cx: &Cx) -> Result<(), CmdError> {
+    Ok(())
+}
+
+/// QUERY_ADAPTER: the vendor and the board id, 16 characters at 0x100.
+pub fn query_adapter(
+    fw: &mut Firmware,
+    _cx: &Cx,
+    mut out: QueryAdapterOut<&mut [u8]>,
+) -> Result<(), CmdError> {
+    let psid = fw.profile.psid;
+    let mut adapter = out.query_adapter_struct_mut();
+    adapter.set_ieee_vendor_id(VENDOR_OUI);
+    let room = out.0.iter_mut().skip(0x100).take(16);
+    room.zip(psid.bytes()).for_each(|(to, from)| *to = from);
+    Ok(())
+}
+
+/// QUERY_SPECIAL_CONTEXTS: keys that mean something by themselves.
+pub fn query_special_contexts(
+    fw: &mut Firmware,
+    _cx: &Cx,
+    mut out: QuerySpecialContextsOut<&mut [u8]>,
+) -> Result<(), CmdError> {
+    out.set_null_mkey(fw.mtt.null_key());
+    Ok(())
+}
