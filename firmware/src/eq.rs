@@ -143,6 +143,11 @@ impl Eqs {
         true
     }
 
+    /// Whether some queue was made for events of this type.
+    pub fn wanted(&self, event: EventType) -> bool {
+        self.table.iter().any(|(_, eq)| eq.wants(event))
+    }
+
     /// A doorbell: the driver has consumed entries up to `consumer`, and with `arm` wants an
     /// interrupt for what comes after. Entries it has not seen yet interrupt at once.
     pub fn doorbell(&mut self, cx: (&dyn Bus, &Probe), uar: u32, eqn: u32, consumer: u32, arm: bool) {

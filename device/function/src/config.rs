@@ -76,10 +76,28 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// The bounds in the firmware's terms.
+    pub(crate) fn limits(&self) -> firmware::Limits {
+        let Limits { mkeys, translation_entries, queues } = self.limits;
+        let base = firmware::Limits::default();
+        firmware::Limits {
+            mkeys,
+            translations: translation_entries,
+            // Event queues have a bound of their own: their numbers are 8 bits wide.
+            eqs: queues.min(base.eqs),
+            cqs: queues,
+            qps: queues,
+            srqs: queues,
+            ..base
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        // 64 Mi entries are 512 MiB, enough for 256 GiB in pages of 4 KiB.
-        Self { mkeys: 1 << 20, translation_entries: 64 << 20, queues: 1 << 16 }
+        // 66 Mi entries are 528 MiB: 256 GiB in pages of 4 KiB, and some more.
+        Self { mkeys: 1 << 20, translation_entries: 66 << 20, queues: 1 << 17 }
     }
 }
 

@@ -1,12 +1,28 @@
 //! The whole card as a pure thing: register accesses, time and DMA come in; replies and interrupts
-//! go out.
+//! go out. The same inputs in the same order give the same outputs, whatever the host's speed.
+//!
+//! ```text
+//! BAR0  0x0000000  initialization segment: command queue, health, timer        → cmdif
+//!       0x0010000  UAR pages: doorbells of event, completion and send queues   → eq, engine
+//! ```
 #![forbid(unsafe_code)]
 
 mod config;
+mod doorbell;
+mod inspect;
 
+use cmdif::{CommandInterface, Outcome, SEGMENT_SIZE};
 use dma::Bus;
+use engine::Engine;
+use firmware::dispatch::CommandExecutor;
+use firmware::profile;
+use firmware::{Firmware, port};
+use layouts::EventType;
+use probe::Probe;
 
 pub use config::{Config, Identity, Limits, Link, Profile};
+
+use doorbell::Doorbells;
 
 /// When the function wants to be polled again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,44 +35,113 @@ pub enum Wake {
     Idle,
 }
 
-/// One card.
-#[derive(Debug, Default)]
-pub struct Function {}
-
 /// Size of BAR0 in bytes: initialization segment and 8192 UAR pages.
 pub const BAR0_SIZE: u64 = 32 << 20;
 
+/// Work of one poll, in bytes moved: about a millisecond's worth.
+const SLICE: usize = 4 << 20;
+/// What a command costs beside the bytes that it carries, in the same measure.
+const COMMAND_COST: usize = 512;
+
+/// One card.
+pub struct Function {
+    commands: CommandInterface,
+    firmware: Firmware,
+    engine: Engine,
+    doorbells: Doorbells,
+    probe: Probe,
+}
+
 impl Function {
     /// A card before it is powered on.
-    pub fn new(_config: &Config) -> Self {
-        Self::default()
+    pub fn new(config: &Config) -> Self {
+        let limits = config.limits();
+        let profile = match config.profile {
+            Profile::ConnectX6 => profile::Profile::connectx6(&limits, config.umr),
+        };
+        let identity = cmdif::Identity {
+            fw_version: profile.fw_version,
+            timer_khz: profile.device_frequency_khz,
+        };
+        let names = port::Identity {
+            node_guid: config.identity.node_guid,
+            port_guid: config.identity.port_guid,
+            system_image_guid: config.identity.system_image_guid,
+            lid: config.identity.lid,
+        };
+        Self {
+            commands: CommandInterface::new(identity, cmdif::Limits::default()),
+            firmware: Firmware::new(profile, limits, names),
+            engine: Engine::new(),
+            doorbells: Doorbells::default(),
+            probe: Probe::new(),
+        }
     }
 
-    /// Reads `data.len()` bytes of BAR0 at `offset`. `now` is in ns.
-    pub fn bar_read(&mut self, _now: u64, _offset: u64, data: &mut [u8]) {
-        data.fill(0);
+    /// Reads `data.len()` bytes of BAR0 at `offset`. `now` is in ns. Doorbells can't be read.
+    pub fn bar_read(&mut self, now: u64, offset: u64, data: &mut [u8]) {
+        if offset < SEGMENT_SIZE as u64 {
+            self.commands.read(now, &self.probe, offset, data);
+        } else {
+            data.fill(0);
+        }
     }
 
-    /// Writes BAR0.
-    pub fn bar_write(&mut self, _now: u64, _bus: &dyn Bus, _offset: u64, _data: &[u8]) {}
+    /// Writes BAR0. What a doorbell sets going is done by [`Self::poll`].
+    pub fn bar_write(&mut self, now: u64, bus: &dyn Bus, offset: u64, data: &[u8]) {
+        self.firmware.now = now;
+        if offset < SEGMENT_SIZE as u64 {
+            // Whether a command is completed with an event is settled when it is issued: the
+            // driver polls for the one that makes the event queue of commands.
+            let events = self.firmware.eqs.wanted(EventType::CMD);
+            self.commands.write(&self.probe, offset, data, events);
+        } else {
+            let Self { firmware, engine, doorbells, probe, .. } = self;
+            doorbells.write(firmware, engine, (bus, probe), offset, data);
+        }
+    }
 
     /// Does a slice of the queued work and what is due by time.
-    pub fn poll(&mut self, _now: u64, _bus: &dyn Bus) -> Wake {
-        Wake::Idle
+    pub fn poll(&mut self, now: u64, bus: &dyn Bus) -> Wake {
+        self.firmware.now = now;
+        let mut left = SLICE;
+        while left > 0 {
+            let Self { commands, firmware, engine: _, doorbells: _, probe } = self;
+            let mut executor = CommandExecutor { firmware, probe };
+            let Some(done) = commands.run_one(bus, probe, &mut executor) else { break };
+            left = left.saturating_sub(done.bytes.saturating_add(COMMAND_COST));
+            if let Outcome::Completed(_) = done.outcome
+                && done.events
+            {
+                self.firmware.eqs.post_async((bus, &self.probe), EventType::CMD, 0, |eqe| {
+                    eqe.cmd_mut().set_vector(1u32.checked_shl(done.slot.into()).unwrap_or(0));
+                });
+            }
+        }
+        let more = self.engine.run(&mut self.firmware, (bus, &self.probe), left);
+        if self.commands.pending() || more {
+            Wake::Now
+        } else {
+            self.engine.deadline(&self.firmware).map_or(Wake::Idle, Wake::At)
+        }
     }
 
-    /// Function-level reset: everything is as after power-on.
-    pub fn reset(&mut self) {}
+    /// Function-level reset: everything is as after power-on. What was noted about the guest stays.
+    pub fn reset(&mut self) {
+        let Self { commands, firmware, engine, doorbells, probe: _ } = self;
+        commands.reset();
+        firmware.power_on();
+        engine.reset();
+        doorbells.reset();
+    }
 
-    /// Answers one control request.
+    /// Answers one control request. `connected` and `connections` of a status are the caller's to
+    /// fill in.
     pub fn control(
         &mut self,
-        _bus: &dyn Bus,
-        _request: &control::Request,
+        bus: &dyn Bus,
+        request: &control::Request,
     ) -> Result<serde_json::Value, control::Refusal> {
-        Err(control::Refusal {
-            kind: control::RefusalKind::NotFound,
-            message: "not there yet".into(),
-        })
+        inspect::answer(&self.firmware, &self.probe, bus, request)
     }
 }

@@ -1,0 +1,94 @@
+//! UAR pages: which register of which page a write is for.
+
+use dma::Bus;
+use engine::Engine;
+use firmware::Firmware;
+use probe::Probe;
+
+/// Size of a UAR page as a power of two.
+const LOG_PAGE: u32 = 12;
+/// Completion queue arm: 8 bytes.
+const CQ_ARM: u64 = 0x20;
+/// Event queue consumer index, and arm.
+const EQ_ARM: u64 = 0x40;
+/// Event queue consumer index.
+const EQ_UPDATE: u64 = 0x48;
+/// Send queue doorbells (and BlueFlame buffers): from here to the end of the page.
+const SQ_FIRST: u64 = 0x800;
+/// A BlueFlame register's two halves; a doorbell is written to the start of one. The rest of a
+/// work request that is copied there is of no interest: it is read from memory.
+const SQ_HALF: u64 = 0x100;
+
+/// What is kept between writes: the first half of an 8-byte doorbell that comes in two writes
+/// (a driver without 64-bit stores writes the high word first).
+#[derive(Debug, Default)]
+pub struct Doorbells {
+    first_half: Option<(u64, [u8; 4])>,
+}
+
+impl Doorbells {
+    /// One write to the pages above the initialization segment.
+    pub fn write(
+        &mut self,
+        firmware: &mut Firmware,
+        engine: &mut Engine,
+        cx: (&dyn Bus, &Probe),
+        offset: u64,
+        data: &[u8],
+    ) {
+        let uar = (offset >> LOG_PAGE) as u32;
+        let register = offset & ((1 << LOG_PAGE) - 1);
+        if firmware.uars.get(uar).is_none() {
+            cx.1.mistake("doorbell page", || format!("write to UAR {uar}, which is not allocated"));
+            return;
+        }
+        match register {
+            EQ_ARM | EQ_UPDATE => {
+                let Some(word) = data.first_chunk() else { return };
+                let word = u32::from_be_bytes(*word);
+                let arm = register == EQ_ARM;
+                firmware.eqs.doorbell(cx, uar, word >> 24, word & 0xff_ffff, arm);
+            }
+            CQ_ARM..EQ_ARM => {
+                if let Some(words) = self.whole(offset, CQ_ARM, data) {
+                    engine.cq_doorbell(firmware, cx, uar, words);
+                }
+            }
+            SQ_FIRST.. => {
+                if let Some(words) = self.whole(offset, register & !(SQ_HALF - 1), data) {
+                    engine.sq_doorbell(firmware, cx, uar, words);
+                }
+            }
+            _ => cx.1.missing("UAR register", register, "written"),
+        }
+    }
+
+    /// The 8 bytes of the doorbell at `start` of a page when this write completes it.
+    fn whole(&mut self, offset: u64, start: u64, data: &[u8]) -> Option<[u8; 8]> {
+        let within = (offset & ((1 << LOG_PAGE) - 1)).checked_sub(start)?;
+        let first_half = self.first_half.take();
+        match (within, data.len()) {
+            (0, 8..) => data.first_chunk().copied(),
+            (0, 4) => {
+                self.first_half = Some((offset, *data.first_chunk()?));
+                None
+            }
+            (4, 4) => {
+                let (at, high) = first_half?;
+                let low = data.first_chunk::<4>()?;
+                (at + 4 == offset).then(|| {
+                    let [a, b, c, d] = high;
+                    let [e, f, g, h] = *low;
+                    [a, b, c, d, e, f, g, h]
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Nothing is kept.
+    pub fn reset(&mut self) {
+        let Self { first_half } = self;
+        *first_half = None;
+    }
+}

@@ -1,0 +1,249 @@
+//! How entries get into a completion queue and how the driver is told of them.
+//!
+//! An entry's owner bit, the lowest bit of its last byte, is written after the rest: it hands the
+//! entry over (`next_cqe_sw` and `mlx5_poll_one` read the rest only after it). It alternates with
+//! every lap. The driver says how far it has read in the doorbell record, which is looked at when
+//! the queue seems full, and whenever it arms.
+//!
+//! An arm request is honoured whatever its sequence number: the number lets a device drop a
+//! request that it has answered already, and answering it again costs one event.
+
+use dma::Bus;
+use layouts::{Cqe64, EventType};
+use probe::{Counter, Probe};
+
+use super::{Armed, Cq, Health};
+use crate::Firmware;
+use crate::error::{self, CmdError};
+use crate::ring::PageList;
+
+/// Producer and consumer indices are 24 bits wide.
+const INDEX_MASK: u32 = 0xff_ffff;
+/// Where the entry proper begins in one of 128 bytes.
+const ENTRY: usize = 64;
+/// Opcodes of entries (MLX5_CQE_*).
+const RESIZE_CQ: u8 = 5;
+const REQ_ERR: u8 = 13;
+const RESP_ERR: u8 = 14;
+/// Syndromes of a CQ_ERROR event.
+const OVERRUN: u8 = 1;
+const ACCESS: u8 = 2;
+
+/// An entry could not be written, because its queue is in error (now, or since long).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost;
+
+/// What is to be done for a queue that is armed.
+enum Due {
+    Nothing,
+    Event,
+    At(u64),
+}
+
+impl Cq {
+    fn pending(&self) -> u32 {
+        self.producer.wrapping_sub(self.consumer) & INDEX_MASK
+    }
+
+    /// Takes over a consumer index, if it can be one.
+    fn consumed(&mut self, to: u32) -> bool {
+        let ahead = self.producer.wrapping_sub(to) & INDEX_MASK;
+        let possible = ahead <= self.pending();
+        if possible {
+            self.consumer = to & INDEX_MASK;
+        }
+        possible
+    }
+
+    fn is_full(&mut self, bus: &dyn Bus) -> bool {
+        if self.pending() < self.size() {
+            return false;
+        }
+        if let Ok(consumer) = bus.read_be32(self.doorbell_record) {
+            self.consumed(consumer & INDEX_MASK);
+        }
+        self.pending() >= self.size()
+    }
+
+    /// Writes an entry at the producer index.
+    fn write(&self, bus: &dyn Bus, entry: &mut Cqe64<[u8; ENTRY]>) -> Option<()> {
+        let slot = u64::from(self.producer & (self.size() - 1));
+        let at = self.ring.entry(slot, self.log_stride.into())?;
+        let at = at.checked_add((self.entry_size() - ENTRY) as u64)?;
+        entry.set_owner(self.producer >> self.log_size & 1 == 1);
+        let (last, body) = entry.0.split_last()?;
+        bus.write(at, body).ok()?;
+        bus.write(at.checked_add(body.len() as u64)?, &[*last]).ok()
+    }
+
+    /// Ends the old buffer with an entry that says so, and goes on in the new one.
+    pub(super) fn switch_buffer(
+        &mut self,
+        bus: &dyn Bus,
+        ring: PageList,
+        log_size: u8,
+    ) -> Result<(), CmdError> {
+        let full = self.is_full(bus);
+        // The entries that the driver has not read and the one that ends them are copied over.
+        if full || self.pending() + 1 > 1 << log_size {
+            return Err(error::CQES_OUTSTANDING.with(format!(
+                "{} of {} entries, 2^{log_size} wanted",
+                self.pending(),
+                self.size()
+            )));
+        }
+        let mut entry = Cqe64([0; ENTRY]);
+        entry.set_opcode(RESIZE_CQ);
+        self.write(bus, &mut entry)
+            .ok_or_else(|| error::BAD_PAGE_LIST.with("the old buffer is not mapped"))?;
+        self.producer = self.producer.wrapping_add(1) & INDEX_MASK;
+        self.ring = ring;
+        self.log_size = log_size;
+        Ok(())
+    }
+
+    /// What an armed queue needs, after an entry (`new`) or an arm request.
+    fn due(&mut self, now: u64, new: bool) -> Due {
+        match self.armed {
+            Armed::Fired => Due::Nothing,
+            Armed::Solicited => {
+                let since = self.producer.wrapping_sub(self.armed_at) & INDEX_MASK;
+                let seen = self.last_solicited.is_some_and(|at| {
+                    (1..=since).contains(&(self.producer.wrapping_sub(at) & INDEX_MASK))
+                });
+                if seen { Due::Event } else { Due::Nothing }
+            }
+            Armed::Next => {
+                let waiting = self.producer.wrapping_sub(self.armed_at) & INDEX_MASK;
+                let rule = self.moderation;
+                if waiting == 0 {
+                    return Due::Nothing;
+                }
+                if rule.period == 0 && rule.count == 0
+                    || rule.count != 0 && waiting >= rule.count.into()
+                {
+                    return Due::Event;
+                }
+                if rule.period == 0 || (self.deadline.is_some() && !(rule.from_cqe && new)) {
+                    return Due::Nothing;
+                }
+                let deadline = now.saturating_add(u64::from(rule.period) * 1000);
+                self.deadline = Some(deadline);
+                Due::At(deadline)
+            }
+        }
+    }
+}
+
+/// Writes an entry to queue `cqn`. If the driver is to be told of it only later, returns when:
+/// then [`event_due`] wants to be called.
+pub fn post(
+    fw: &mut Firmware,
+    cx: (&dyn Bus, &Probe),
+    cqn: u32,
+    mut entry: Cqe64<[u8; ENTRY]>,
+) -> Result<Option<u64>, Lost> {
+    let (bus, probe) = cx;
+    let now = fw.now;
+    let Some(cq) = fw.cqs.get_mut(cqn) else { return Err(Lost) };
+    if cq.is_broken() {
+        return Err(Lost);
+    }
+    if !cq.ignore_overrun && cq.is_full(bus) {
+        fail(fw, cx, cqn, Health::Overrun, OVERRUN);
+        return Err(Lost);
+    }
+    entry.set_timestamp(now);
+    if cq.write(bus, &mut entry).is_none() {
+        fail(fw, cx, cqn, Health::WriteFailed, ACCESS);
+        return Err(Lost);
+    }
+    probe.count(Counter::Cqe);
+    if entry.se() || matches!(entry.opcode(), REQ_ERR | RESP_ERR) {
+        cq.last_solicited = Some(cq.producer);
+    }
+    cq.producer = cq.producer.wrapping_add(1) & INDEX_MASK;
+    let due = cq.due(now, true);
+    Ok(tell(fw, cx, cqn, due))
+}
+
+/// A queue that takes no more entries: the driver is told once.
+fn fail(fw: &mut Firmware, cx: (&dyn Bus, &Probe), cqn: u32, health: Health, syndrome: u8) {
+    let Some(cq) = fw.cqs.get_mut(cqn) else { return };
+    cq.health = health;
+    cq.deadline = None;
+    let size = cq.size();
+    cx.1.mistake("completion queue error", || match health {
+        Health::Overrun => format!("CQ {cqn:#x}: overrun ({size} entries)"),
+        _ => format!("CQ {cqn:#x}: its buffer is not mapped"),
+    });
+    fw.eqs.post_async(cx, EventType::CQ_ERROR, 0, |eqe| {
+        let mut data = eqe.cq_err_mut();
+        data.set_cqn(cqn);
+        data.set_syndrome(syndrome);
+    });
+}
+
+/// Sends the event that is due, if one is.
+fn tell(fw: &mut Firmware, cx: (&dyn Bus, &Probe), cqn: u32, due: Due) -> Option<u64> {
+    match due {
+        Due::Nothing => None,
+        Due::At(deadline) => Some(deadline),
+        Due::Event => {
+            let cq = fw.cqs.get_mut(cqn)?;
+            cq.armed = Armed::Fired;
+            cq.deadline = None;
+            cq.last_notified = cq.producer;
+            let eqn = cq.eqn;
+            fw.eqs.post(cx, eqn, EventType::COMP, 0, |eqe| eqe.comp_mut().set_cqn(cqn));
+            None
+        }
+    }
+}
+
+/// A doorbell of UAR page `uar` for completion queues: `hi` holds what is asked for and the
+/// consumer index, `lo` the queue's number. Entries beyond the index are told of at once. Returns
+/// when [`event_due`] wants to be called, as [`post`] does.
+pub fn arm(fw: &mut Firmware, cx: (&dyn Bus, &Probe), uar: u32, hi: u32, lo: u32) -> Option<u64> {
+    let cqn = lo & INDEX_MASK;
+    let consumer = hi & INDEX_MASK;
+    let now = fw.now;
+    let Some(cq) = fw.cqs.get_mut(cqn).filter(|cq| cq.uar == uar) else {
+        cx.1.mistake("completion queue doorbell", || {
+            format!("UAR {uar} rings for CQ {cqn:#x}, which is not one of its own")
+        });
+        return None;
+    };
+    if !cq.consumed(consumer) {
+        let (from, to) = (cq.consumer, cq.producer);
+        cx.1.mistake("completion queue consumer index", || {
+            format!("CQ {cqn:#x}: consumer index {consumer:#x} is not between {from:#x} and {to:#x}")
+        });
+        return None;
+    }
+    cq.armed = if hi >> 24 & 1 == 1 { Armed::Solicited } else { Armed::Next };
+    cq.armed_at = consumer;
+    cq.deadline = None;
+    let due = cq.due(now, false);
+    tell(fw, cx, cqn, due)
+}
+
+/// The time has come that [`post`] or [`arm`] named: tells of the entries that have waited since,
+/// unless something else has told of them.
+pub fn event_due(fw: &mut Firmware, cx: (&dyn Bus, &Probe), cqn: u32) {
+    let now = fw.now;
+    let ripe = |cq: &Cq| cq.deadline.is_some_and(|deadline| deadline <= now);
+    if fw.cqs.get(cqn).is_some_and(ripe) {
+        tell(fw, cx, cqn, Due::Event);
+    }
+}
+
+/// Tells of entries that wait for more to come, without waiting longer.
+pub(super) fn flush_event(fw: &mut Firmware, cx: (&dyn Bus, &Probe), cqn: u32) {
+    let waits = |cq: &Cq| {
+        cq.armed == Armed::Next && cq.producer.wrapping_sub(cq.armed_at) & INDEX_MASK != 0
+    };
+    if fw.cqs.get(cqn).is_some_and(waits) {
+        tell(fw, cx, cqn, Due::Event);
+    }
+}

@@ -1,0 +1,199 @@
+//! Queue pairs: what one is, and the commands that make, show and destroy it. The commands that
+//! change its state are in [`state`]. What its queues hold is executed by the engine, which keeps
+//! where it is in [`SendQueue`] and [`ReceiveQueue`].
+
+mod create;
+pub mod state;
+
+use layouts::{DestroyQpIn, Qpc, QueryQpIn, QueryQpOut};
+
+use crate::cq::copy;
+use crate::error::{self, CmdError};
+use crate::ring::PageList;
+use crate::{Cx, Firmware};
+
+pub use create::create;
+pub use state::State;
+
+/// Largest queue, as a power of two of send WQE basic blocks or of receive WQEs (log_max_qp_sz).
+pub const LOG_MAX_SIZE: u8 = 15;
+/// Bytes of a send WQE basic block, as a power of two.
+pub const LOG_WQEBB: u32 = 6;
+/// Largest send WQE in bytes (max_wqe_sz_sq): what the six bits of a WQE's size can say, rounded up
+/// to basic blocks.
+pub const MAX_SEND_WQE: u16 = 1024;
+/// Largest receive WQE in bytes (max_wqe_sz_rq), as a power of two.
+pub const LOG_MAX_RECEIVE_WQE: u8 = 9;
+
+/// Kind of service (the context's `st`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// Reliable connection.
+    Rc,
+    /// Unreliable connection.
+    Uc,
+    /// Unreliable datagram.
+    Ud,
+    /// Extended reliable connection, initiator or target.
+    Xrc,
+    /// Queue pair 0: subnet management packets.
+    Qp0,
+    /// Queue pair 1: general services.
+    Qp1,
+    /// The driver's own queue for UMR work requests, which no packet leaves or reaches.
+    RegUmr,
+}
+
+impl Service {
+    /// The kind that a context's `st` names, if it is offered.
+    pub fn from_code(st: u8) -> Option<Self> {
+        Some(match st {
+            0x0 => Self::Rc,
+            0x1 => Self::Uc,
+            0x2 => Self::Ud,
+            0x3 => Self::Xrc,
+            0x7 => Self::Qp0,
+            0x8 => Self::Qp1,
+            0xc => Self::RegUmr,
+            _ => return None,
+        })
+    }
+
+    /// Whether a failed send stops the send queue only (SQER), or the queue pair (IBA 10.3.1.6:
+    /// unreliable services go on receiving).
+    pub fn survives_send_error(self) -> bool {
+        match self {
+            Self::Uc | Self::Ud | Self::Qp0 | Self::Qp1 => true,
+            Self::Rc | Self::Xrc | Self::RegUmr => false,
+        }
+    }
+
+    /// Whether it sends datagrams: each names its destination, none has an acknowledgement.
+    pub fn is_datagram(self) -> bool {
+        matches!(self, Self::Ud | Self::Qp0 | Self::Qp1)
+    }
+
+    /// Name for people and the control socket.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rc => "RC",
+            Self::Uc => "UC",
+            Self::Ud => "UD",
+            Self::Xrc => "XRC",
+            Self::Qp0 => "QP0",
+            Self::Qp1 => "QP1",
+            Self::RegUmr => "REG_UMR",
+        }
+    }
+}
+
+/// A send queue and how far it is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SendQueue {
+    /// Size in basic blocks, as a power of two.
+    pub log_size: u8,
+    /// Where it begins in the buffer.
+    pub offset: u64,
+    /// Completion queue.
+    pub cqn: u32,
+    /// Index of the basic block at which the next WQE begins.
+    pub next: u16,
+    /// Index behind the last basic block that a doorbell gave to the device.
+    pub posted: u16,
+    /// It waits for its turn in the engine.
+    pub queued: bool,
+}
+
+/// A queue pair's own receive queue and how far it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiveQueue {
+    /// Size in WQEs, as a power of two.
+    pub log_size: u8,
+    /// Bytes of a WQE, as a power of two.
+    pub log_stride: u8,
+    /// Index of the next WQE.
+    pub next: u16,
+}
+
+/// Where a queue pair's receive WQEs come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receives {
+    /// It receives nothing that needs one.
+    None,
+    /// Its own queue.
+    Own(ReceiveQueue),
+    /// A shared receive queue.
+    Shared(u32),
+}
+
+/// One queue pair.
+#[derive(Debug)]
+pub struct Qp {
+    /// Kind of service.
+    pub service: Service,
+    /// State.
+    pub state: State,
+    /// Protection domain; the UMR queue pair has none before RST2INIT.
+    pub pd: Option<u32>,
+    /// UAR page whose doorbells are this queue pair's.
+    pub uar: Option<u32>,
+    /// Send queue.
+    pub sq: Option<SendQueue>,
+    /// Receive queue.
+    pub receives: Receives,
+    /// Completion queue of receives.
+    pub receive_cqn: Option<u32>,
+    /// XRC domain.
+    pub xrcd: Option<u32>,
+    /// What completions name beside the queue pair's number.
+    pub user_index: u32,
+    /// Counters of posted work, in guest memory.
+    pub doorbell_record: u64,
+    /// Both queues: receives first.
+    pub buffer: Option<PageList>,
+    /// Its shared receive queue's last WQE has been reached, and the driver told.
+    pub last_wqe_told: bool,
+    /// The context as the commands gave it.
+    context: [u8; Qpc::SIZE],
+}
+
+impl Qp {
+    /// The context as the commands gave it.
+    pub fn context(&self) -> Qpc<&[u8]> {
+        Qpc(&self.context)
+    }
+}
+
+/// The error for a number that no queue pair has.
+fn unknown(qpn: u32) -> CmdError {
+    error::NO_SUCH_QP.with(format!("QP {qpn:#x}"))
+}
+
+/// DESTROY_QP.
+pub fn destroy(fw: &mut Firmware, _cx: &Cx, input: DestroyQpIn<&[u8]>) -> Result<(), CmdError> {
+    let qp = fw.qps.remove(input.qpn()).map_err(|e| error::removal(e, &error::NO_SUCH_QP))?;
+    create::release(fw, &qp);
+    Ok(())
+}
+
+/// QUERY_QP.
+pub fn query(
+    fw: &mut Firmware,
+    _cx: &Cx,
+    input: QueryQpIn<&[u8]>,
+    mut out: QueryQpOut<&mut [u8]>,
+) -> Result<(), CmdError> {
+    let qpn = input.qpn();
+    let qp = fw.qps.get(qpn).ok_or_else(|| unknown(qpn))?;
+    let mut qpc = out.qpc_mut();
+    copy(qpc.0, &qp.context);
+    qpc.set_state(qp.state as u8);
+    if let Some(sq) = &qp.sq {
+        qpc.set_hw_sq_wqebb_counter(sq.next);
+        qpc.set_sw_sq_wqebb_counter(sq.posted);
+    }
+    if let Receives::Own(rq) = &qp.receives {
+        qpc.set_hw_rq_counter(rq.next.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! CREATE_QP: judging a context, and the references to other objects that it makes.
+
+use layouts::{CreateQpIn, CreateQpOut, Qpc};
+
+use super::{
+    LOG_MAX_RECEIVE_WQE, LOG_MAX_SIZE, LOG_WQEBB, Qp, ReceiveQueue, Receives, SendQueue, Service,
+    State,
+};
+use crate::cq::{copy, doorbell_record, page_offset};
+use crate::error::{self, CmdError};
+use crate::ring::PageList;
+use crate::{Cx, Firmware, srq};
+
+/// Values of the context's `rq_type`.
+const RQ_OWN: u8 = 0;
+const RQ_SHARED: u8 = 1;
+const RQ_NONE: u8 = 3;
+/// log_rq_stride 0 is a WQE of 16 bytes.
+const LOG_STRIDE_UNIT: u8 = 4;
+
+/// CREATE_QP.
+pub fn create(
+    fw: &mut Firmware,
+    _cx: &Cx,
+    input: CreateQpIn<&[u8]>,
+    mut out: CreateQpOut<&mut [u8]>,
+) -> Result<(), CmdError> {
+    if input.qpc_ext() {
+        return Err(error::BAD_ATTRIBUTE.with("an extended context"));
+    }
+    let qp = judge(fw, &input.qpc(), input.tail())?;
+    let needs = references(&qp);
+    hold(fw, &needs)?;
+    match fw.qps.insert(qp) {
+        Ok(qpn) => {
+            out.set_qpn(qpn);
+            Ok(())
+        }
+        Err(full) => {
+            needs.into_iter().flatten().for_each(|one| release_one(fw, one));
+            Err(error::TABLE_FULL.with(full.to_string()))
+        }
+    }
+}
+
+/// The queue pair that a context describes.
+fn judge(fw: &Firmware, qpc: &Qpc<&[u8]>, pas: &[u8]) -> Result<Qp, CmdError> {
+    let service = Service::from_code(qpc.st())
+        .ok_or_else(|| error::BAD_ATTRIBUTE.with(format!("service type {:#x}", qpc.st())))?;
+    if qpc.wq_signature() {
+        return Err(error::BAD_ATTRIBUTE.with("signed WQEs"));
+    }
+    let receives = receives(service, qpc)?;
+    let receive_bytes = match receives {
+        Receives::Own(rq) => 1 << (u32::from(rq.log_size) + u32::from(rq.log_stride)),
+        _ => 0,
+    };
+    let sq = if qpc.no_sq() { None } else { Some(send_queue(qpc, receive_bytes)?) };
+    let send_bytes = sq.map_or(0, |sq| 1u64 << (u32::from(sq.log_size) + LOG_WQEBB));
+    let log_page_size = qpc.log_page_size();
+    let buffer = match receive_bytes + send_bytes {
+        0 => None,
+        size => {
+            let offset = page_offset(qpc.page_offset(), log_page_size);
+            Some(PageList::new(&fw.page_budget, pas, log_page_size, offset, size)?)
+        }
+    };
+    let mut context = [0; Qpc::SIZE];
+    copy(&mut context, qpc.0);
+    Ok(Qp {
+        service,
+        state: State::Reset,
+        // The UMR queue pair's comes with RST2INIT.
+        pd: Some(qpc.pd()).filter(|&pd| service != Service::RegUmr || pd != 0),
+        // Who sends nothing needs none: an XRC target names none.
+        uar: Some(qpc.uar_page()).filter(|&uar| sq.is_some() || uar != 0),
+        sq,
+        receives,
+        receive_cqn: Some(qpc.cqn_rcv()).filter(|&cqn| receives != Receives::None || cqn != 0),
+        xrcd: (service == Service::Xrc).then_some(qpc.xrcd()),
+        user_index: qpc.user_index(),
+        doorbell_record: doorbell_record(qpc.dbr_addr())?,
+        buffer,
+        last_wqe_told: false,
+        context,
+    })
+}
+
+fn receives(service: Service, qpc: &Qpc<&[u8]>) -> Result<Receives, CmdError> {
+    match qpc.rq_type() {
+        // The shared queue of an XRC message is named by its packets.
+        RQ_OWN | RQ_SHARED | RQ_NONE if service == Service::Xrc => Ok(Receives::None),
+        RQ_NONE => Ok(Receives::None),
+        RQ_SHARED => Ok(Receives::Shared(qpc.srqn_rmpn_xrqn())),
+        RQ_OWN => {
+            let (log_size, log_stride) = (qpc.log_rq_size(), qpc.log_rq_stride() + LOG_STRIDE_UNIT);
+            if log_size > LOG_MAX_SIZE || log_stride > LOG_MAX_RECEIVE_WQE {
+                return Err(error::BAD_QUEUE_SIZE
+                    .with(format!("2^{log_size} receives of 2^{log_stride} bytes")));
+            }
+            Ok(Receives::Own(ReceiveQueue { log_size, log_stride, next: 0 }))
+        }
+        other => Err(error::BAD_ATTRIBUTE.with(format!("rq_type {other}"))),
+    }
+}
+
+fn send_queue(qpc: &Qpc<&[u8]>, offset: u64) -> Result<SendQueue, CmdError> {
+    let log_size = qpc.log_sq_size();
+    if log_size > LOG_MAX_SIZE {
+        return Err(error::BAD_QUEUE_SIZE.with(format!("2^{log_size} basic blocks")));
+    }
+    let cqn = qpc.cqn_snd();
+    Ok(SendQueue { log_size, offset, cqn, next: 0, posted: 0, queued: false })
+}
+
+/// An object that a queue pair refers to.
+#[derive(Clone, Copy)]
+enum Reference {
+    Pd(u32),
+    Uar(u32),
+    Cq(u32),
+    Srq(u32),
+    Xrcd(u32),
+}
+
+type References = [Option<Reference>; 6];
+
+fn references(qp: &Qp) -> References {
+    let srq = match qp.receives {
+        Receives::Shared(srqn) => Some(Reference::Srq(srqn)),
+        _ => None,
+    };
+    [
+        qp.pd.map(Reference::Pd),
+        qp.uar.map(Reference::Uar),
+        qp.sq.map(|sq| Reference::Cq(sq.cqn)),
+        qp.receive_cqn.map(Reference::Cq),
+        srq,
+        qp.xrcd.map(Reference::Xrcd),
+    ]
+}
+
+/// Refers to everything that a queue pair needs, or to nothing.
+fn hold(fw: &mut Firmware, needs: &References) -> Result<(), CmdError> {
+    for (n, reference) in needs.iter().enumerate() {
+        let (held, cause, what) = match *reference {
+            None => continue,
+            Some(Reference::Pd(pd)) => (fw.mtt.hold_pd(pd), &error::NO_SUCH_PD, pd),
+            Some(Reference::Uar(uar)) => (fw.uars.hold(uar), &error::NO_SUCH_UAR, uar),
+            Some(Reference::Cq(cqn)) => (fw.cqs.hold(cqn), &error::NO_SUCH_CQ, cqn),
+            Some(Reference::Srq(srqn)) => (hold_srq(fw, srqn), &error::NO_SUCH_SRQ, srqn),
+            Some(Reference::Xrcd(id)) => (fw.objects.xrcds.hold(id), &error::NO_SUCH_XRCD, id),
+        };
+        if !held {
+            needs.iter().take(n).flatten().for_each(|&one| release_one(fw, one));
+            return Err(cause.with(format!("{what:#x}")));
+        }
+    }
+    Ok(())
+}
+
+/// An XRC SRQ serves the packets that name it, not a queue pair.
+fn hold_srq(fw: &mut Firmware, srqn: u32) -> bool {
+    fw.srqs.get(srqn).is_some_and(|srq| srq.kind != srq::Kind::Xrc) && fw.srqs.hold(srqn)
+}
+
+fn release_one(fw: &mut Firmware, reference: Reference) {
+    match reference {
+        Reference::Pd(pd) => fw.mtt.release_pd(pd),
+        Reference::Uar(uar) => fw.uars.release(uar),
+        Reference::Cq(cqn) => fw.cqs.release(cqn),
+        Reference::Srq(srqn) => fw.srqs.release(srqn),
+        Reference::Xrcd(xrcd) => fw.objects.xrcds.release(xrcd),
+    }
+}
+
+/// Takes all of a queue pair's references back.
+pub(super) fn release(fw: &mut Firmware, qp: &Qp) {
+    references(qp).into_iter().flatten().for_each(|one| release_one(fw, one));
+}
