@@ -1,4 +1,7 @@
 //! The process side of a card: PCI configuration, vfio-user server, guest memory, event loop, control socket.
 
+mod irq;
 pub mod memory;
+pub mod pci;
+pub mod record;
 pub mod vfio_user;
