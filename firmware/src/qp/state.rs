@@ -5,14 +5,13 @@
 //! drivers do not set a bit for them), and beyond them those that the mask names.
 
 use layouts::{
-    Init2initQpIn, Init2initQpOut, Init2rtrQpIn, Init2rtrQpOut, Qp2errIn, Qp2rstIn, Qpc,
-    Rst2initQpIn, Rst2initQpOut, Rtr2rtsQpIn, Rtr2rtsQpOut, Rts2rtsQpIn, Rts2rtsQpOut, Sqd2rtsQpIn,
-    Sqerr2rtsQpIn,
+    Ads, Init2initQpIn, Init2rtrQpIn, LayoutInfo, Qp2errIn, Qp2rstIn, Qpc, Rst2initQpIn,
+    Rtr2rtsQpIn, Rts2rtsQpIn, Sqd2rtsQpIn, Sqerr2rtsQpIn, get_bits, set_bits,
 };
 
 use super::{Qp, Receives, Service, unknown};
 use crate::error::{self, CmdError};
-use crate::{Cx, Firmware, Work};
+use crate::{Cx, Firmware, Work, port};
 
 /// States, with the codes of the context's `state` (MLX5_QP_STATE_*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,56 +52,98 @@ impl State {
     }
 }
 
-/// Copies one field from the context of a command to that of the queue pair.
-type Take = fn(&Qpc<&[u8]>, &mut Qpc<&mut [u8]>);
+/// Largest log_rra_max and log_sra_max (log_max_ra_res_qp, log_max_ra_req_qp).
+pub const LOG_MAX_READS: u8 = 4;
+/// Largest log_msg_max (log_max_msg): 1 GiB.
+pub const LOG_MAX_MESSAGE: u8 = 30;
+/// Path MTU codes: 256 to 4096 bytes.
+const MTU_CODES: std::ops::RangeInclusive<u8> = 1..=5;
 
-macro_rules! takes {
-    // Fields of the primary path are written `path.field`, the whole alternate path `alternate`.
-    (@one path $field:ident) => { pastey::paste! {
-        |from, to| to.primary_address_path_mut().[<set_ $field>](from.primary_address_path().$field())
-    } };
-    (@one alternate path) => {
-        |from, to| crate::cq::copy(
-            path(to.secondary_address_path_mut().0),
-            from.secondary_address_path().0,
-        )
-    };
-    (@one context $field:ident) => { pastey::paste! {
-        |from, to| to.[<set_ $field>](from.$field())
-    } };
-    ($( $where:ident . $field:ident ),* $(,)?) => {
-        &[$( takes!(@one $where $field) as Take ),*]
-    };
+/// A field of the context.
+#[derive(Clone, Copy)]
+struct Field {
+    bit: usize,
+    width: usize,
 }
 
-/// The bytes of one address path, of those from where it begins.
-fn path(bytes: &mut [u8]) -> &mut [u8] {
-    let len = bytes.len().min(layouts::Ads::SIZE);
-    bytes.get_mut(..len).unwrap_or_default()
+/// The field of a layout that has this name. Runs while compiling: a name that does not exist does
+/// not compile.
+const fn find(layout: &LayoutInfo, name: &str) -> Field {
+    let mut n = 0;
+    while n < layout.fields.len() {
+        let field = &layout.fields[n];
+        if equal(field.name.as_bytes(), name.as_bytes()) {
+            return Field { bit: field.bit, width: field.width };
+        }
+        n += 1;
+    }
+    panic!("no such field")
 }
+
+/// The byte at which a part of a layout begins.
+const fn part(layout: &LayoutInfo, name: &str) -> usize {
+    let mut n = 0;
+    while n < layout.parts.len() {
+        let (part, at, _) = layout.parts[n];
+        if equal(part.as_bytes(), name.as_bytes()) {
+            return at;
+        }
+        n += 1;
+    }
+    panic!("no such part")
+}
+
+const fn equal(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut n = 0;
+    while n < a.len() {
+        if a[n] != b[n] {
+            return false;
+        }
+        n += 1;
+    }
+    true
+}
+
+/// A field of the context itself.
+const fn qpc(name: &str) -> Field {
+    find(&Qpc::INFO, name)
+}
+
+/// A field of the primary address path.
+const fn path(name: &str) -> Field {
+    let field = find(&Ads::INFO, name);
+    Field { bit: part(&Qpc::INFO, "primary_address_path") * 8 + field.bit, width: field.width }
+}
+
+/// The whole alternate path.
+const ALTERNATE: Field =
+    Field { bit: part(&Qpc::INFO, "secondary_address_path") * 8, width: Ads::SIZE * 8 };
 
 /// One command of the state machine.
 struct Transition {
     from: State,
     to: State,
-    takes: &'static [Take],
+    takes: &'static [Field],
 }
 
 static RST2INIT: Transition = Transition {
     from: State::Reset,
     to: State::Init,
-    takes: takes![
-        context.pm_state,
-        context.lag_tx_port_affinity,
-        path.pkey_index,
-        path.vhca_port_num,
-        context.rre,
-        context.rwe,
-        context.rae,
-        context.atomic_mode,
-        context.q_key,
-        context.counter_set_id,
-        context.rlky,
+    takes: &[
+        qpc("pm_state"),
+        qpc("lag_tx_port_affinity"),
+        path("pkey_index"),
+        path("vhca_port_num"),
+        qpc("rre"),
+        qpc("rwe"),
+        qpc("rae"),
+        qpc("atomic_mode"),
+        qpc("q_key"),
+        qpc("counter_set_id"),
+        qpc("rlky"),
     ],
 };
 
@@ -111,44 +152,39 @@ static INIT2INIT: Transition = Transition { from: State::Init, to: State::Init, 
 static INIT2RTR: Transition = Transition {
     from: State::Init,
     to: State::Rtr,
-    takes: takes![
-        context.mtu,
-        context.log_msg_max,
-        context.remote_qpn,
-        context.next_rcv_psn,
-        context.log_rra_max,
-        context.min_rnr_nak,
-        path.fl,
-        path.free_ar,
-        path.grh,
-        path.mlid,
-        path.rlid,
-        path.src_addr_index,
-        path.stat_rate,
-        path.hop_limit,
-        path.tclass,
-        path.flow_label,
-        path.rgid_hi,
-        path.rgid_lo,
-        path.udp_sport,
-        path.dscp,
-        path.eth_prio,
-        path.sl,
-        path.rmac_47_32,
-        path.rmac_31_0,
+    takes: &[
+        qpc("mtu"),
+        qpc("log_msg_max"),
+        qpc("remote_qpn"),
+        qpc("next_rcv_psn"),
+        qpc("log_rra_max"),
+        qpc("min_rnr_nak"),
+        path("fl"),
+        path("free_ar"),
+        path("grh"),
+        path("mlid"),
+        path("rlid"),
+        path("src_addr_index"),
+        path("stat_rate"),
+        path("hop_limit"),
+        path("tclass"),
+        path("flow_label"),
+        path("rgid_rip_hi"),
+        path("rgid_rip_lo"),
+        path("sl"),
     ],
 };
 
 static RTR2RTS: Transition = Transition {
     from: State::Rtr,
     to: State::Rts,
-    takes: takes![
-        path.ack_timeout,
-        context.retry_count,
-        context.rnr_retry,
-        context.next_send_psn,
-        context.log_sra_max,
-        context.log_ack_req_freq,
+    takes: &[
+        path("ack_timeout"),
+        qpc("retry_count"),
+        qpc("rnr_retry"),
+        qpc("next_send_psn"),
+        qpc("log_sra_max"),
+        qpc("log_ack_req_freq"),
     ],
 };
 
@@ -157,22 +193,201 @@ static SQERR2RTS: Transition = Transition { from: State::SqError, to: State::Rts
 static SQD2RTS: Transition = Transition { from: State::SqDrained, to: State::Rts, takes: &[] };
 
 /// Optional parameters by their bit in the mask (MLX5_QP_OPTPAR_*).
-static OPTIONAL: &[(u32, &[Take])] = &[
-    (1 << 0, takes![alternate.path]),
-    (1 << 1, takes![context.rre]),
-    (1 << 2, takes![context.rae, context.atomic_mode]),
-    (1 << 3, takes![context.rwe]),
-    (1 << 4, takes![path.pkey_index]),
-    (1 << 5, takes![context.q_key]),
-    (1 << 6, takes![context.min_rnr_nak]),
-    (1 << 7, INIT2RTR_PATH),
-    (1 << 8, takes![context.log_sra_max]),
-    (1 << 9, takes![context.log_rra_max]),
-    (1 << 10, takes![context.pm_state]),
-    (1 << 12, takes![context.retry_count]),
-    (1 << 13, takes![context.rnr_retry]),
-    (1 << 14, takes![path.ack_timeout]),
-    (1 << 15, takes![context.lag_tx_port_affinity]),
-    (1 << 16, takes![path.vhca_port_num]),
-    (1 << 25, takes![context.counter_set_id]),
+static OPTIONAL: &[(u32, &[Field])] = &[
+    (0, &[ALTERNATE]),
+    (1, &[qpc("rre")]),
+    (2, &[qpc("rae"), qpc("atomic_mode")]),
+    (3, &[qpc("rwe")]),
+    (4, &[path("pkey_index")]),
+    (5, &[qpc("q_key")]),
+    (6, &[qpc("min_rnr_nak")]),
+    (
+        7,
+        &[
+            path("fl"),
+            path("free_ar"),
+            path("grh"),
+            path("mlid"),
+            path("rlid"),
+            path("src_addr_index"),
+            path("stat_rate"),
+            path("hop_limit"),
+            path("tclass"),
+            path("flow_label"),
+            path("rgid_rip_hi"),
+            path("rgid_rip_lo"),
+            path("sl"),
+        ],
+    ),
+    (8, &[qpc("log_sra_max")]),
+    (9, &[qpc("log_rra_max")]),
+    (10, &[qpc("pm_state")]),
+    (12, &[qpc("retry_count")]),
+    (13, &[qpc("rnr_retry")]),
+    (14, &[path("ack_timeout")]),
+    (15, &[qpc("lag_tx_port_affinity")]),
+    (16, &[path("vhca_port_num")]),
+    (25, &[qpc("counter_set_id")]),
 ];
+
+/// Optional parameters that would change what a queue pair refers to (SRQN, CQN_RCV), or that
+/// belong to services that are not offered (DC_HS, DC_KEY).
+const REFUSED: u32 = 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21;
+
+/// Copies one field.
+fn take(field: Field, from: &[u8], to: &mut [u8]) {
+    let Field { mut bit, mut width } = field;
+    while width > 0 {
+        let bits = width.min(32 - bit % 32);
+        set_bits(to, bit, bits, get_bits(from, bit, bits));
+        bit += bits;
+        width -= bits;
+    }
+}
+
+/// Takes the fields of a command into `context`.
+fn take_all(transition: &Transition, mask: u32, from: &[u8], context: &mut [u8]) {
+    let named = OPTIONAL.iter().filter(|(bit, _)| mask >> bit & 1 == 1);
+    let optional = named.flat_map(|(_, fields)| *fields);
+    for field in transition.takes.iter().chain(optional) {
+        take(*field, from, context);
+    }
+}
+
+/// Values that the device can't work with.
+fn judge(fw: &Firmware, service: Service, to: State, context: &Qpc<&[u8]>) -> Result<(), CmdError> {
+    let path = context.primary_address_path();
+    port::own_port(path.vhca_port_num())?;
+    let pkey = path.pkey_index();
+    if fw.port.pkey(pkey.into()).is_none() {
+        return Err(error::BAD_TABLE_INDEX.with(format!("P_Key index {pkey}")));
+    }
+    let gid = path.src_addr_index();
+    if path.grh() && fw.port.gid(gid.into()).is_none() {
+        return Err(error::BAD_TABLE_INDEX.with(format!("GID index {gid}")));
+    }
+    let connected = matches!(service, Service::Rc | Service::Uc | Service::Xrc);
+    let beyond_init = !matches!(to, State::Reset | State::Init);
+    let bounds = [
+        ("mtu", context.mtu(), !(connected && beyond_init) || MTU_CODES.contains(&context.mtu())),
+        ("log_msg_max", context.log_msg_max(), context.log_msg_max() <= LOG_MAX_MESSAGE),
+        ("log_rra_max", context.log_rra_max(), context.log_rra_max() <= LOG_MAX_READS),
+        ("log_sra_max", context.log_sra_max(), context.log_sra_max() <= LOG_MAX_READS),
+    ];
+    match bounds.iter().find(|(_, _, good)| !good) {
+        None => Ok(()),
+        Some((name, value, _)) => Err(error::BAD_VALUE.with(format!("{name} {value}"))),
+    }
+}
+
+/// Carries a transition out.
+fn change(
+    fw: &mut Firmware,
+    transition: &Transition,
+    qpn: u32,
+    mask: u32,
+    new: Qpc<&[u8]>,
+) -> Result<(), CmdError> {
+    let qp = fw.qps.get(qpn).ok_or_else(|| unknown(qpn))?;
+    if qp.state != transition.from {
+        let (is, wants) = (qp.state.name(), transition.from.name());
+        return Err(error::BAD_STATE_CHANGE.with(format!("QP {qpn:#x} is in {is}, not {wants}")));
+    }
+    if mask & REFUSED != 0 {
+        return Err(error::BAD_ATTRIBUTE.with(format!("optional parameters {mask:#x}")));
+    }
+    let mut context = qp.context;
+    take_all(transition, mask, new.0, &mut context);
+    judge(fw, qp.service, transition.to, &Qpc(&context[..]))?;
+    if qp.service == Service::RegUmr && transition.to == State::Init {
+        change_pd(fw, qpn, &mut context, new.pd())?;
+    }
+    if let Some(qp) = fw.qps.get_mut(qpn) {
+        qp.context = context;
+        qp.state = transition.to;
+        if transition.to == State::Rts {
+            fw.work.push_back(Work::SendQueue(qpn));
+        }
+    }
+    Ok(())
+}
+
+/// The UMR queue pair is made without a protection domain and gets one with RST2INIT.
+fn change_pd(
+    fw: &mut Firmware,
+    qpn: u32,
+    context: &mut [u8],
+    pd: u32,
+) -> Result<(), CmdError> {
+    if !fw.mtt.hold_pd(pd) {
+        return Err(error::NO_SUCH_PD.with(format!("PD {pd:#x}")));
+    }
+    Qpc(context).set_pd(pd);
+    let old = fw.qps.get_mut(qpn).and_then(|qp| qp.pd.replace(pd));
+    if let Some(old) = old {
+        fw.mtt.release_pd(old);
+    }
+    Ok(())
+}
+
+macro_rules! handlers {
+    ($( $(#[$doc:meta])* $name:ident($input:ident) = $transition:ident; )*) => { $(
+        $(#[$doc])*
+        pub fn $name(fw: &mut Firmware, _cx: &Cx, input: $input<&[u8]>) -> Result<(), CmdError> {
+            change(fw, &$transition, input.qpn(), input.opt_param_mask(), input.qpc())
+        }
+    )* };
+}
+
+handlers! {
+    /// RST2INIT_QP.
+    rst2init(Rst2initQpIn) = RST2INIT;
+    /// INIT2INIT_QP.
+    init2init(Init2initQpIn) = INIT2INIT;
+    /// INIT2RTR_QP.
+    init2rtr(Init2rtrQpIn) = INIT2RTR;
+    /// RTR2RTS_QP.
+    rtr2rts(Rtr2rtsQpIn) = RTR2RTS;
+    /// RTS2RTS_QP.
+    rts2rts(Rts2rtsQpIn) = RTS2RTS;
+    /// SQERR2RTS_QP.
+    sqerr2rts(Sqerr2rtsQpIn) = SQERR2RTS;
+    /// SQD_RTS_QP.
+    sqd2rts(Sqd2rtsQpIn) = SQD2RTS;
+}
+
+/// 2ERR_QP, from any state: what its queues hold is flushed.
+pub fn to_error(fw: &mut Firmware, _cx: &Cx, input: Qp2errIn<&[u8]>) -> Result<(), CmdError> {
+    let qpn = input.qpn();
+    let qp = fw.qps.get_mut(qpn).ok_or_else(|| unknown(qpn))?;
+    qp.state = State::Error;
+    fw.work.push_back(Work::Flush(qpn));
+    Ok(())
+}
+
+/// 2RST_QP, from any state: what its queues hold is dropped.
+pub fn to_reset(fw: &mut Firmware, _cx: &Cx, input: Qp2rstIn<&[u8]>) -> Result<(), CmdError> {
+    let qpn = input.qpn();
+    fw.qps.get_mut(qpn).ok_or_else(|| unknown(qpn))?.reset();
+    Ok(())
+}
+
+impl Qp {
+    /// As CREATE_QP left it.
+    fn reset(&mut self) {
+        self.state = State::Reset;
+        self.last_wqe_told = false;
+        if let Some(sq) = &mut self.sq {
+            (sq.next, sq.posted) = (0, 0);
+        }
+        if let Receives::Own(rq) = &mut self.receives {
+            rq.next = 0;
+        }
+        let zero = [0; Qpc::SIZE];
+        for transition in [&RST2INIT, &INIT2RTR, &RTR2RTS] {
+            take_all(transition, u32::MAX, &zero, &mut self.context);
+        }
+        // Migrated: there is one path (MLX5_QP_PM_MIGRATED).
+        Qpc(&mut self.context[..]).set_pm_state(3);
+    }
+}

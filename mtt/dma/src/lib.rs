@@ -66,6 +66,14 @@ pub trait Dma {
     /// against the guest. Returns what they were.
     fn compare_exchange(&self, addr: u64, old: [u8; 8], new: [u8; 8]) -> Result<[u8; 8], DmaError>;
 
+    /// Whether guest memory at `addr` is there, looked at its first and last byte.
+    fn check(&self, addr: u64, len: u64) -> Result<(), DmaError> {
+        let last = len.checked_sub(1).map_or(Some(addr), |more| addr.checked_add(more));
+        let last = last.ok_or(DmaError::Unmapped { addr, len })?;
+        self.read(addr, &mut [0])?;
+        self.read(last, &mut [0])
+    }
+
     /// Reads one big-endian 32-bit word.
     fn read_be32(&self, addr: u64) -> Result<u32, DmaError> {
         let mut word = [0; 4];

@@ -1,0 +1,151 @@
+//! Answers to the control socket.
+
+use std::collections::BTreeMap;
+
+use control::{Access, Hex, Mkey, MkeyPage, Missing, Piece, Refusal, RefusalKind, Request, Status, Translation};
+use dma::Bus;
+use firmware::Firmware;
+use layouts::Opcode;
+use mtt::{KeyInfo, Place, Question};
+use probe::Probe;
+
+/// Most keys of one page, and most pieces: a line of the control socket holds either.
+const MAX_KEYS: u32 = 2048;
+const MAX_PIECES: u32 = 8192;
+
+const ACCESSES: [(Access, mtt::Access); 5] = [
+    (Access::LocalRead, mtt::Access::LocalRead),
+    (Access::LocalWrite, mtt::Access::LocalWrite),
+    (Access::RemoteRead, mtt::Access::RemoteRead),
+    (Access::RemoteWrite, mtt::Access::RemoteWrite),
+    (Access::RemoteAtomic, mtt::Access::RemoteAtomic),
+];
+
+pub(crate) fn answer(
+    firmware: &Firmware,
+    probe: &Probe,
+    bus: &dyn Bus,
+    request: &Request,
+) -> Result<serde_json::Value, Refusal> {
+    let reply = match request {
+        Request::Status {} => serde_json::to_value(status(firmware, probe)),
+        Request::Mkey { key } => serde_json::to_value(one_key(firmware, *key)?),
+        Request::Mkeys { live_only, from, limit } => {
+            serde_json::to_value(keys(firmware, *live_only, *from, (*limit).min(MAX_KEYS)))
+        }
+        Request::Translate { key, address, length, access, pd, skip, limit } => {
+            let question = Question {
+                key: narrow(*key)?,
+                addr: address.0,
+                len: length.0,
+                access: ACCESSES
+                    .iter()
+                    .find(|(theirs, _)| theirs == access)
+                    .map_or(mtt::Access::LocalRead, |(_, ours)| *ours),
+                pd: *pd,
+                qpn: None,
+            };
+            let limit = (*limit).min(MAX_PIECES) as usize;
+            serde_json::to_value(translate(firmware, bus, question, *skip, limit))
+        }
+        Request::Missing {} => serde_json::to_value(Missing { touched: probe.touched() }),
+    };
+    reply.map_err(|e| Refusal { kind: RefusalKind::BadRequest, message: e.to_string() })
+}
+
+fn narrow(key: Hex) -> Result<u32, Refusal> {
+    u32::try_from(key.0).map_err(|_| Refusal {
+        kind: RefusalKind::BadRequest,
+        message: format!("{key} is not a key: keys have 32 bits"),
+    })
+}
+
+fn status(firmware: &Firmware, probe: &Probe) -> Status {
+    let mut objects: BTreeMap<String, u64> =
+        firmware.object_counts().into_iter().map(|(kind, n)| (kind.into(), n)).collect();
+    objects.insert("mkey_live".into(), firmware.mtt.live() as u64);
+    objects.insert("translation".into(), firmware.mtt.filled());
+    Status {
+        state: firmware.life.state.name().into(),
+        connected: false,
+        connections: 0,
+        objects,
+        pages: firmware.pages.held(),
+        counters: probe.counters(Opcode),
+    }
+}
+
+fn describe(key: &KeyInfo) -> Mkey {
+    Mkey {
+        key: key.key.into(),
+        free: key.free,
+        mode: key.mode.name().into(),
+        pd: key.pd,
+        start: key.start.into(),
+        length: key.len.into(),
+        length64: key.length64,
+        log_page_size: key.log_page_size,
+        access: ACCESSES
+            .iter()
+            .filter(|(_, access)| key.permits(*access))
+            .map(|(access, _)| *access)
+            .collect(),
+        capacity: key.capacity,
+        filled: key.filled,
+    }
+}
+
+fn one_key(firmware: &Firmware, key: Hex) -> Result<Mkey, Refusal> {
+    let key = narrow(key)?;
+    let not_found = |message| Refusal { kind: RefusalKind::NotFound, message };
+    let index = mtt::index_of(key);
+    let info = firmware.mtt.info(index);
+    let info = info.ok_or_else(|| not_found(format!("no key has index {index:#x}")))?;
+    if info.key != key {
+        return Err(not_found(format!("key {key:#x} has another variant now: {:#x}", info.key)));
+    }
+    Ok(describe(&info))
+}
+
+fn keys(firmware: &Firmware, live_only: bool, from: u32, limit: u32) -> MkeyPage {
+    let mut rest = firmware
+        .mtt
+        .infos()
+        .filter(|key| mtt::index_of(key.key) >= from && !(live_only && key.free));
+    let keys = rest.by_ref().take(limit as usize).map(|key| describe(&key)).collect();
+    MkeyPage { keys, next: rest.next().map(|key| mtt::index_of(key.key)) }
+}
+
+fn translate(
+    firmware: &Firmware,
+    bus: &dyn Bus,
+    question: Question,
+    skip: u64,
+    limit: usize,
+) -> Translation {
+    let mut pieces = mtt::Pieces::new();
+    if let Err(refusal) = firmware.mtt.translate(&question, &mut pieces) {
+        return Translation::Refused {
+            reason: refusal.reason().into(),
+            message: refusal.to_string(),
+        };
+    }
+    // What the key names must also be there: the guest maps and unmaps its memory as it likes.
+    for piece in &pieces {
+        if let Place::Memory(at) = piece.place
+            && let Err(error) = bus.check(at, piece.len)
+        {
+            return Translation::Refused {
+                reason: "dma_unmapped".into(),
+                message: error.to_string(),
+            };
+        }
+    }
+    let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+    let mut rest = pieces.iter().skip(skip).filter_map(|piece| match piece.place {
+        Place::Memory(at) => Some(Piece { address: at.into(), length: piece.len.into() }),
+        Place::Null => None,
+    });
+    let pieces = rest.by_ref().take(limit).collect();
+    Translation::Pieces { pieces, more: rest.next().is_some() }
+}

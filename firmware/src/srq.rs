@@ -1,0 +1,411 @@
+//! Shared receive queues: basic ones (CREATE_SRQ where the interface step sequence is 0, CREATE_RMP
+//! where it is 1) and those of XRC. All share one space of numbers.
+//!
+//! The queue is a list in guest memory: every WQE names the one that comes after it, the first is
+//! number 0, and the doorbell record counts how many were ever posted.
+
+use dma::Bus;
+use layouts::{
+    ArmRqIn, ArmXrcSrqIn, CreateRmpIn, CreateRmpOut, CreateSrqIn, CreateSrqOut, CreateXrcSrqIn,
+    CreateXrcSrqOut, DestroyRmpIn, DestroySrqIn, DestroyXrcSrqIn, EventType, ModifyRmpIn,
+    QueryRmpIn, QueryRmpOut, QuerySrqIn, QuerySrqOut, QueryXrcSrqIn, QueryXrcSrqOut, Rmpc, Srqc,
+    XrcSrqc,
+};
+use probe::Probe;
+
+use crate::cq::{copy, doorbell_record, page_offset};
+use crate::error::{self, CmdError};
+use crate::ring::PageList;
+use crate::{Cx, Firmware};
+
+/// Largest queue, as a power of two of WQEs (log_max_srq_sz).
+pub const LOG_MAX_SIZE: u8 = 15;
+/// Bytes of a WQE, as a power of two: the segment that names the next and one data segment at
+/// least, and at most what the drivers round the largest (max_wqe_sz_rq and that segment) up to.
+const LOG_STRIDES: std::ops::RangeInclusive<u8> = 5..=10;
+/// log_rq_stride 0 is a WQE of 16 bytes.
+const LOG_STRIDE_UNIT: u8 = 4;
+/// Bytes of a context of any kind.
+const CONTEXT: usize = 0x40;
+/// States of an RMP (MLX5_RMPC_STATE_*).
+const RMP_READY: u8 = 1;
+const RMP_ERROR: u8 = 3;
+
+/// Which command made a queue; the others do not know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// CREATE_SRQ.
+    Basic,
+    /// CREATE_XRC_SRQ.
+    Xrc,
+    /// CREATE_RMP.
+    Rmp,
+}
+
+/// One shared receive queue.
+#[derive(Debug)]
+pub struct Srq {
+    /// Which command made it.
+    pub kind: Kind,
+    /// The list of WQEs.
+    pub buffer: PageList,
+    /// Size in WQEs, as a power of two.
+    pub log_size: u8,
+    /// Bytes of a WQE, as a power of two.
+    pub log_stride: u8,
+    /// Protection domain of what its WQEs name.
+    pub pd: u32,
+    /// Completion queue of what it receives, for an XRC SRQ.
+    pub cqn: Option<u32>,
+    /// XRC domain, for an XRC SRQ.
+    pub xrcd: Option<u32>,
+    /// What completions name beside its number.
+    pub user_index: u32,
+    /// Counter of posted WQEs, in guest memory.
+    pub doorbell_record: u64,
+    /// The WQE that is used next.
+    pub head: u16,
+    /// How many WQEs were used.
+    pub used: u16,
+    /// The list can't be followed any more.
+    pub broken: bool,
+    /// The driver is told when fewer WQEs than this are left; 0: never.
+    limit: u16,
+    /// The context as the command gave it: [`Srqc`], [`XrcSrqc`] or [`Rmpc`].
+    context: [u8; CONTEXT],
+}
+
+impl Srq {
+    /// How many WQEs are posted and not used, by the doorbell record. None: that can't be.
+    pub fn available(&self, bus: &dyn Bus) -> Option<u16> {
+        // 16 bits of the counter count.
+        let posted = bus.read_be32(self.doorbell_record).ok()? as u16;
+        let left = posted.wrapping_sub(self.used);
+        (u32::from(left) <= 1 << self.log_size).then_some(left)
+    }
+}
+
+/// What all kinds of context have.
+struct Parts<'a> {
+    kind: Kind,
+    log_size: u8,
+    log_stride: u8,
+    page_offset: u8,
+    log_page_size: u8,
+    pas: &'a [u8],
+    pd: u32,
+    cqn: Option<u32>,
+    xrcd: Option<u32>,
+    user_index: u32,
+    doorbell_record: u64,
+    limit: u16,
+    context: &'a [u8],
+}
+
+fn make(fw: &mut Firmware, parts: &Parts) -> Result<u32, CmdError> {
+    let &Parts { kind, log_size, log_stride, pd, cqn, xrcd, user_index, limit, .. } = parts;
+    if log_size > LOG_MAX_SIZE || !LOG_STRIDES.contains(&log_stride) {
+        return Err(
+            error::BAD_QUEUE_SIZE.with(format!("2^{log_size} receives of 2^{log_stride} bytes"))
+        );
+    }
+    judge_limit(limit, log_size)?;
+    let buffer = PageList::new(
+        &fw.page_budget,
+        parts.pas,
+        parts.log_page_size,
+        page_offset(parts.page_offset, parts.log_page_size),
+        1 << (log_size + log_stride),
+    )?;
+    let mut context = [0; CONTEXT];
+    copy(&mut context, parts.context);
+    let srq = Srq {
+        kind,
+        buffer,
+        log_size,
+        log_stride,
+        pd,
+        cqn,
+        xrcd,
+        user_index,
+        doorbell_record: doorbell_record(parts.doorbell_record)?,
+        head: 0,
+        used: 0,
+        broken: false,
+        limit,
+        context,
+    };
+    if !fw.mtt.hold_pd(pd) {
+        return Err(error::NO_SUCH_PD.with(format!("PD {pd:#x}")));
+    }
+    if let Some(cqn) = cqn
+        && !fw.cqs.hold(cqn)
+    {
+        fw.mtt.release_pd(pd);
+        return Err(error::NO_SUCH_CQ.with(format!("CQ {cqn:#x}")));
+    }
+    if let Some(xrcd) = xrcd
+        && !fw.objects.xrcds.hold(xrcd)
+    {
+        release(fw, pd, cqn, None);
+        return Err(error::NO_SUCH_XRCD.with(format!("XRC domain {xrcd:#x}")));
+    }
+    fw.srqs.insert(srq).map_err(|full| {
+        release(fw, pd, cqn, xrcd);
+        error::TABLE_FULL.with(full.to_string())
+    })
+}
+
+fn release(fw: &mut Firmware, pd: u32, cqn: Option<u32>, xrcd: Option<u32>) {
+    fw.mtt.release_pd(pd);
+    if let Some(cqn) = cqn {
+        fw.cqs.release(cqn);
+    }
+    if let Some(xrcd) = xrcd {
+        fw.objects.xrcds.release(xrcd);
+    }
+}
+
+/// The queue with this number, if it was made by this kind's command.
+fn find(fw: &mut Firmware, kind: Kind, srqn: u32) -> Result<&mut Srq, CmdError> {
+    let srq = fw.srqs.get_mut(srqn).filter(|srq| srq.kind == kind);
+    srq.ok_or_else(|| error::NO_SUCH_SRQ.with(format!("{kind:?} {srqn:#x}")))
+}
+
+fn destroy(fw: &mut Firmware, kind: Kind, srqn: u32) -> Result<(), CmdError> {
+    find(fw, kind, srqn)?;
+    let srq = fw.srqs.remove(srqn).map_err(|e| error::removal(e, &error::NO_SUCH_SRQ))?;
+    release(fw, srq.pd, srq.cqn, srq.xrcd);
+    Ok(())
+}
+
+fn judge_limit(limit: u16, log_size: u8) -> Result<(), CmdError> {
+    if u32::from(limit) > 1 << log_size {
+        return Err(error::BAD_VALUE.with(format!("limit {limit} of 2^{log_size} WQEs")));
+    }
+    Ok(())
+}
+
+fn set_limit(
+    fw: &mut Firmware,
+    cx: &Cx,
+    kind: Kind,
+    srqn: u32,
+    limit: u16,
+) -> Result<(), CmdError> {
+    let srq = find(fw, kind, srqn)?;
+    judge_limit(limit, srq.log_size)?;
+    srq.limit = limit;
+    check_limit(fw, (cx.bus, cx.probe), srqn);
+    Ok(())
+}
+
+/// Tells the driver, once, when fewer WQEs are left than it wants to be told of.
+pub fn check_limit(fw: &mut Firmware, cx: (&dyn Bus, &Probe), srqn: u32) {
+    let Some(srq) = fw.srqs.get_mut(srqn).filter(|srq| srq.limit != 0) else { return };
+    if srq.available(cx.0).is_some_and(|left| left < srq.limit) {
+        srq.limit = 0;
+        fw.eqs.post_async(cx, EventType::SRQ_RQ_LIMIT, 0, |eqe| {
+            eqe.qp_srq_mut().set_qp_srq_n(srqn);
+        });
+    }
+}
+
+/// A queue whose list can't be followed: the driver is told once.
+pub fn break_down(fw: &mut Firmware, cx: (&dyn Bus, &Probe), srqn: u32, why: &'static str) {
+    let Some(srq) = fw.srqs.get_mut(srqn).filter(|srq| !srq.broken) else { return };
+    srq.broken = true;
+    cx.1.mistake("shared receive queue error", || format!("SRQ {srqn:#x}: {why}"));
+    fw.eqs.post_async(cx, EventType::SRQ_CATAS_ERROR, 0, |eqe| {
+        eqe.qp_srq_mut().set_qp_srq_n(srqn);
+    });
+}
+
+/// CREATE_SRQ.
+pub fn create_srq(
+    fw: &mut Firmware,
+    _cx: &Cx,
+    input: CreateSrqIn<&[u8]>,
+    mut out: CreateSrqOut<&mut [u8]>,
+) -> Result<(), CmdError> {
+    let context = input.srq_context_entry();
+    let parts = Parts {
+        kind: Kind::Basic,
+        log_size: context.log_srq_size(),
+        log_stride: context.log_rq_stride() + LOG_STRIDE_UNIT,
+        page_offset: context.page_offset(),
+        log_page_size: context.log_page_size(),
+        pas: input.tail(),
+        pd: context.pd(),
+        cqn: None,
+        xrcd: None,
+        user_index: 0,
+        doorbell_record: context.dbr_addr(),
+        limit: context.lwm(),
+        context: context.0,
+    };
+    out.set_srqn(make(fw, &parts)?);
+    Ok(())
+}
+
+/// CREATE_XRC_SRQ.
+pub fn create_xrc_srq(
+    fw: &mut Firmware,
+    _cx: &Cx,
+    input: CreateXrcSrqIn<&[u8]>,
+    mut out: CreateXrcSrqOut<&mut [u8]>,
+) -> Result<(), CmdError> {
+    let context = input.xrc_srq_context_entry();
+    if context.wq_signature() || context.basic_cyclic_rcv_wqe() {
+        return Err(error::BAD_ATTRIBUTE.with("signed WQEs or a cyclic queue"));
+    }
+    let parts = Parts {
+        kind: Kind::Xrc,
+        log_size: context.log_xrc_srq_size(),
+        log_stride: context.log_rq_stride() + LOG_STRIDE_UNIT,
+        page_offset: context.page_offset(),
+        log_page_size: context.log_page_size(),
+        pas: input.tail(),
+        pd: context.pd(),
+        cqn: Some(context.cqn()),
+        xrcd: Some(context.xrcd()),
+        user_index: context.user_index(),
+        doorbell_record: context.dbr_addr(),
+        limit: context.lwm(),
+        context: context.0,
+    };
+    out.set_xrc_srqn(make(fw, &parts)?);
+    Ok(())
+}
+
+/// CREATE_RMP.
+pub fn create_rmp(
+    fw: &mut Firmware,
+    _cx: &Cx,
+    input: CreateRmpIn<&[u8]>,
+    mut out: CreateRmpOut<&mut [u8]>,
+) -> Result<(), CmdError> {
+    let context = input.ctx();
+    let wq = context.wq();
+    if wq.wq_type() != 0 || wq.wq_signature() || context.basic_cyclic_rcv_wqe() {
+        return Err(error::BAD_ATTRIBUTE.with("a queue that is not a list, or signed WQEs"));
+    }
+    let parts = Parts {
+        kind: Kind::Rmp,
+        log_size: wq.log_wq_sz(),
+        log_stride: wq.log_wq_stride(),
+        page_offset: wq.page_offset(),
+        log_page_size: wq.log_wq_pg_sz(),
+        pas: wq.tail(),
+        pd: wq.pd(),
+        cqn: None,
+        xrcd: None,
+        user_index: 0,
+        doorbell_record: wq.dbr_addr(),
+        limit: wq.lwm(),
+        context: wq.0,
+    };
+    out.set_rmpn(make(fw, &parts)?);
+    Ok(())
+}
+
+/// DESTROY_SRQ.
+pub fn destroy_srq(fw: &mut Firmware, _cx: &Cx, input: DestroySrqIn<&[u8]>) -> Result<(), CmdError> {
+    destroy(fw, Kind::Basic, input.srqn())
+}
+
+/// DESTROY_XRC_SRQ.
+pub fn destroy_xrc_srq(
+    fw: &mut Firmware,
+    _cx: &Cx,
+    input: DestroyXrcSrqIn<&[u8]>,
+) -> Result<(), CmdError> {
+    destroy(fw, Kind::Xrc, input.xrc_srqn())
+}
+
+/// DESTROY_RMP.
+pub fn destroy_rmp(fw: &mut Firmware, _cx: &Cx, input: DestroyRmpIn<&[u8]>) -> Result<(), CmdError> {
+    destroy(fw, Kind::Rmp, input.rmpn())
+}
+
+/// QUERY_SRQ.
+pub fn query_srq(
+    fw: &mut Firmware,
+    cx: &Cx,
+    input: QuerySrqIn<&[u8]>,
+    mut out: QuerySrqOut<&mut [u8]>,
+) -> Result<(), CmdError> {
+    let srq = find(fw, Kind::Basic, input.srqn())?;
+    let mut context = out.srq_context_entry_mut();
+    copy(context.0, &srq.context);
+    context.set_state(srq.broken.into());
+    context.set_lwm(srq.limit);
+    context.set_wqe_cnt(srq.available(cx.bus).unwrap_or(0));
+    Ok(())
+}
+
+/// QUERY_XRC_SRQ.
+pub fn query_xrc_srq(
+    fw: &mut Firmware,
+    cx: &Cx,
+    input: QueryXrcSrqIn<&[u8]>,
+    mut out: QueryXrcSrqOut<&mut [u8]>,
+) -> Result<(), CmdError> {
+    let srq = find(fw, Kind::Xrc, input.xrc_srqn())?;
+    let mut context = out.xrc_srq_context_entry_mut();
+    copy(context.0, &srq.context);
+    context.set_state(srq.broken.into());
+    context.set_lwm(srq.limit);
+    context.set_wqe_cnt(srq.available(cx.bus).unwrap_or(0));
+    Ok(())
+}
+
+/// QUERY_RMP.
+pub fn query_rmp(
+    fw: &mut Firmware,
+    _cx: &Cx,
+    input: QueryRmpIn<&[u8]>,
+    mut out: QueryRmpOut<&mut [u8]>,
+) -> Result<(), CmdError> {
+    let srq = find(fw, Kind::Rmp, input.rmpn())?;
+    let mut context = out.rmp_context_mut();
+    context.set_state(if srq.broken { RMP_ERROR } else { RMP_READY });
+    let mut wq = context.wq_mut();
+    copy(wq.0, &srq.context);
+    wq.set_lwm(srq.limit);
+    wq.set_hw_counter(srq.used.into());
+    Ok(())
+}
+
+/// ARM_RQ: the limit of a basic SRQ.
+pub fn arm_rq(fw: &mut Firmware, cx: &Cx, input: ArmRqIn<&[u8]>) -> Result<(), CmdError> {
+    expect_op_mod(cx, 1)?;
+    set_limit(fw, cx, Kind::Basic, input.srq_number(), input.lwm())
+}
+
+/// ARM_XRC_SRQ: the limit of an XRC SRQ.
+pub fn arm_xrc_srq(fw: &mut Firmware, cx: &Cx, input: ArmXrcSrqIn<&[u8]>) -> Result<(), CmdError> {
+    expect_op_mod(cx, 1)?;
+    set_limit(fw, cx, Kind::Xrc, input.xrc_srqn(), input.lwm())
+}
+
+fn expect_op_mod(cx: &Cx, op_mod: u16) -> Result<(), CmdError> {
+    if cx.op_mod == op_mod {
+        Ok(())
+    } else {
+        Err(error::BAD_OP_MOD.with(format!("op_mod {:#x}", cx.op_mod)))
+    }
+}
+
+/// MODIFY_RMP: the limit.
+pub fn modify_rmp(fw: &mut Firmware, cx: &Cx, input: ModifyRmpIn<&[u8]>) -> Result<(), CmdError> {
+    let rmpn = input.rmpn();
+    find(fw, Kind::Rmp, rmpn)?;
+    if input.rmp_state() != RMP_READY {
+        return Err(error::BAD_VALUE.with(format!("RMP state {}", input.rmp_state())));
+    }
+    if input.bitmask().lwm() {
+        set_limit(fw, cx, Kind::Rmp, rmpn, input.ctx().wq().lwm())?;
+    }
+    Ok(())
+}
