@@ -1,5 +1,6 @@
 //! The process side of a card: PCI configuration, vfio-user server, guest memory, event loop, control socket.
 
+mod control_server;
 mod irq;
 pub mod memory;
 pub mod pci;
