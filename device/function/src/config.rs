@@ -106,7 +106,7 @@ impl Limits {
     pub fn worst_case(&self) -> u64 {
         const MKEY: u64 = 128;
         const ENTRY: u64 = 8;
-        const QUEUE: u64 = 4096;
+        const QUEUE: u64 = 2048;
         u64::from(self.mkeys) * MKEY
             + u64::from(self.queues) * QUEUE
             + self.translation_entries.saturating_mul(ENTRY).min(u64::MAX >> 1)
