@@ -4,8 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 /// One card's configuration.
+///
+/// What an older recording does not say is at its default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Which card it is.
     pub profile: Profile,
@@ -54,13 +56,13 @@ pub struct Identity {
 
 /// Most of each kind that may exist at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Memory keys.
     pub mkeys: u32,
     /// Translation entries that hold something (8 bytes each); what keys merely reserve is free.
     pub translation_entries: u64,
-    /// Queues: EQs, CQs, QPs, SRQs and the like, each kind.
+    /// CQs, QPs and SRQs, each.
     pub queues: u32,
 }
 
