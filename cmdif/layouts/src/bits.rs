@@ -1,8 +1,4 @@
-//! Fields by bit offset and width, and the macro that declares structures made of them.
-//!
-//! A field is written as `name: type = BYTE[HI:LO]`, the way the PRM prints it: `BYTE` is the
-//! offset of a big-endian word and `HI:LO` the bits in it, bit 31 being the first bit of its first
-//! byte. A `HI` above 31 means that the word is 64 bits wide.
+//! Fields by bit offset and width: how they are described, read and written.
 
 /// One field of a structure: its name and where it is, in bits from the structure's first bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,17 +11,62 @@ pub struct FieldInfo {
     pub width: usize,
 }
 
-/// One structure: its name, size and fields.
+/// An inner structure: its name and where it is.
+#[derive(Clone, Copy, Debug)]
+pub struct PartInfo {
+    /// The name in the kernel's header.
+    pub name: &'static str,
+    /// Offset in bytes.
+    pub byte: usize,
+    /// What it is made of.
+    pub layout: &'static LayoutInfo,
+}
+
+/// An array of equal elements: its name and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrayInfo {
+    /// The name in the kernel's header.
+    pub name: &'static str,
+    /// Offset in bytes.
+    pub byte: usize,
+    /// Size of an element in bytes.
+    pub element: usize,
+    /// Number of elements; 0 if they go on to the end of the bytes.
+    pub count: usize,
+}
+
+/// One structure: its name, size and what it holds.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutInfo {
-    /// The name in `mlx5_ifc.h` without `mlx5_ifc_` and `_bits`.
+    /// The name in the kernel's header: of a bit structure without `mlx5_ifc_` and `_bits`.
     pub name: &'static str,
     /// Size of the fixed part in bytes.
     pub size: usize,
     /// The declared fields, in the order of declaration.
     pub fields: &'static [FieldInfo],
-    /// The declared inner structures: name, byte offset, and their layout's name.
-    pub parts: &'static [(&'static str, usize, &'static str)],
+    /// The declared inner structures. Those of a union overlap.
+    pub parts: &'static [PartInfo],
+    /// The declared arrays; one without end comes last.
+    pub arrays: &'static [ArrayInfo],
+}
+
+impl LayoutInfo {
+    /// The field of this name.
+    pub fn field(&self, name: &str) -> Option<&'static FieldInfo> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+impl FieldInfo {
+    /// The field's value in these bytes.
+    pub fn get(&self, bytes: &[u8]) -> u64 {
+        get_bits(bytes, self.bit, self.width)
+    }
+
+    /// Writes the field.
+    pub fn set(&self, bytes: &mut [u8], value: u64) {
+        set_bits(bytes, self.bit, self.width, value);
+    }
 }
 
 /// A type that a field's bits can be read as.
@@ -45,7 +86,17 @@ impl FieldValue for bool {
     }
 }
 
-macro_rules! integer_field {
+/// A type that an array's elements can be read as.
+pub trait Element: Copy + Default {
+    /// Size in bytes.
+    const SIZE: usize;
+    /// The element at byte `at`; zero if `bytes` does not have it.
+    fn get(bytes: &[u8], at: usize) -> Self;
+    /// Writes the element at byte `at`, if `bytes` has it.
+    fn set(self, bytes: &mut [u8], at: usize);
+}
+
+macro_rules! integers {
     ($($ty:ty)*) => {$(
         impl FieldValue for $ty {
             fn from_bits(bits: u64) -> Self {
@@ -55,14 +106,57 @@ macro_rules! integer_field {
                 u64::from(self)
             }
         }
+
+        impl Element for $ty {
+            const SIZE: usize = size_of::<$ty>();
+            #[inline]
+            fn get(bytes: &[u8], at: usize) -> Self {
+                bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |&b| <$ty>::from_be_bytes(b))
+            }
+            #[inline]
+            fn set(self, bytes: &mut [u8], at: usize) {
+                if let Some(b) = bytes.get_mut(at..).and_then(|b| b.first_chunk_mut()) {
+                    *b = self.to_be_bytes();
+                }
+            }
+        }
     )*};
 }
-integer_field!(u8 u16 u32 u64);
+integers!(u8 u16 u32 u64);
+
+/// A GID and other things of 16 bytes.
+impl Element for [u8; 16] {
+    const SIZE: usize = 16;
+    #[inline]
+    fn get(bytes: &[u8], at: usize) -> Self {
+        bytes.get(at..).and_then(|b| b.first_chunk()).copied().unwrap_or_default()
+    }
+    #[inline]
+    fn set(self, bytes: &mut [u8], at: usize) {
+        if let Some(b) = bytes.get_mut(at..).and_then(|b| b.first_chunk_mut()) {
+            *b = self;
+        }
+    }
+}
+
+/// The big-endian 64-bit number at byte `at`; zero if `bytes` does not have it.
+pub fn be64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::get(bytes, at)
+}
 
 /// The bit offset that `byte[hi:_]` names.
 #[doc(hidden)]
 pub const fn bit_offset(byte: usize, hi: usize) -> usize {
     byte * 8 + if hi > 31 { 63 - hi } else { 31 - hi }
+}
+
+/// The kernel's name of something whose Rust name may be raw, as `r#type`.
+#[doc(hidden)]
+pub const fn kernel_name(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        [b'r', b'#', ..] => name.split_at(2).1,
+        _ => name,
+    }
 }
 
 const fn mask(width: usize) -> u64 {
@@ -101,82 +195,4 @@ pub fn set_bits(bytes: &mut [u8], bit: usize, width: usize, value: u64) {
         let old = u64::from_be_bytes(*w) & !(mask(width) << shift);
         *w = (old | value << shift).to_be_bytes();
     }
-}
-
-/// Declares a view over the bytes of one structure: `Name(bytes)` has a getter `field()` and,
-/// over mutable bytes, a setter `set_field(value)` for every field, and `part()`/`part_mut()` for
-/// every inner structure.
-#[macro_export]
-macro_rules! layout {
-    (
-        $(#[$meta:meta])*
-        $name:ident = $ifc:literal, $size:literal {
-            $( $(#[$fmeta:meta])* $field:ident : $ty:ty = $byte:literal [ $hi:literal : $lo:literal ] ),* $(,)?
-        }
-        $( parts { $( $(#[$pmeta:meta])* $part:ident : $pty:ident = $pbyte:literal ),* $(,)? } )?
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy)]
-        pub struct $name<B>(pub B);
-
-        impl $name<()> {
-            /// Size of the fixed part in bytes.
-            pub const SIZE: usize = $size;
-            /// The structure's description.
-            pub const INFO: $crate::LayoutInfo = $crate::LayoutInfo {
-                name: $ifc,
-                size: $size,
-                fields: &[$( $crate::FieldInfo {
-                    name: stringify!($field),
-                    bit: $crate::bit_offset($byte, $hi),
-                    width: $hi - $lo + 1,
-                } ),*],
-                parts: &[$($( (stringify!($part), $pbyte, $pty::<()>::INFO.name) ),*)?],
-            };
-        }
-
-        #[allow(dead_code)]
-        impl<B: AsRef<[u8]>> $name<B> {
-            $(
-                $(#[$fmeta])*
-                #[doc = concat!(" `", stringify!($byte), "[", stringify!($hi), ":", stringify!($lo), "]`")]
-                #[inline(always)]
-                pub fn $field(&self) -> $ty {
-                    <$ty as $crate::FieldValue>::from_bits($crate::get_bits(
-                        self.0.as_ref(), $crate::bit_offset($byte, $hi), $hi - $lo + 1))
-                }
-            )*
-            $($(
-                $(#[$pmeta])*
-                #[doc = concat!(" At ", stringify!($pbyte), ".")]
-                pub fn $part(&self) -> $pty<&[u8]> {
-                    $pty(self.0.as_ref().get($pbyte..).unwrap_or(&[]))
-                }
-            )*)?
-        }
-
-        $crate::__private::paste! {
-            #[allow(dead_code)]
-            impl<B: AsMut<[u8]>> $name<B> {
-                $(
-                    #[doc = concat!("Sets `", stringify!($field), "`.")]
-                    #[inline(always)]
-                    pub fn [<set_ $field>](&mut self, value: $ty) {
-                        $crate::set_bits(
-                            self.0.as_mut(),
-                            $crate::bit_offset($byte, $hi),
-                            $hi - $lo + 1,
-                            <$ty as $crate::FieldValue>::to_bits(value),
-                        );
-                    }
-                )*
-                $($(
-                    #[doc = concat!("`", stringify!($part), "`, to be written.")]
-                    pub fn [<$part _mut>](&mut self) -> $pty<&mut [u8]> {
-                        $pty(self.0.as_mut().get_mut($pbyte..).unwrap_or(&mut []))
-                    }
-                )*)?
-            }
-        }
-    };
 }

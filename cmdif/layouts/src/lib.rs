@@ -7,12 +7,37 @@
 #![forbid(unsafe_code)]
 
 mod bits;
+mod cap_type;
+mod caps;
+mod cmd;
+mod codes;
+mod event;
+mod layout;
+mod mad;
 mod mkey;
+mod opcode;
+mod qp_codes;
+mod register;
+mod status;
+mod translation;
 
-pub use bits::{FieldInfo, FieldValue, LayoutInfo, bit_offset, get_bits, set_bits};
+pub use bits::{
+    ArrayInfo, Element, FieldInfo, FieldValue, LayoutInfo, PartInfo, be64_at, bit_offset, get_bits,
+    kernel_name, set_bits,
+};
 
 #[doc(hidden)]
 pub mod __private {
     pub use pastey::paste;
 }
+pub use cap_type::*;
+pub use caps::*;
+pub use cmd::*;
+pub use event::*;
+pub use mad::*;
 pub use mkey::*;
+pub use opcode::*;
+pub use qp_codes::*;
+pub use register::*;
+pub use status::*;
+pub use translation::*;
