@@ -110,7 +110,7 @@ static COMMANDS: &[Command] = &[
     command!(TOERR_QP Ready qp::to_err, in Qp2errIn),
     command!(TORST_QP Ready qp::to_rst, in Qp2rstIn),
     command!(QUERY_QP Ready qp::query, in QueryQpIn, out QueryQpOut),
-    command!(SQD_RTS_QP Ready qp::sqd2rts, in SqdRtsQpIn),
+    command!(SQD_RTS_QP Ready qp::sqd2rts, in Sqd2rtsQpIn),
     command!(MAD_IFC Ready mad::mad_ifc, in MadIfcIn, out MadIfcOut),
     command!(INIT2INIT_QP Ready qp::init2init, in Init2initQpIn),
     command!(CREATE_SRQ Ready srq::create, in CreateSrqIn, out CreateSrqOut),

@@ -202,12 +202,12 @@ pub fn create(
     let uar = eqc.uar_page();
     let ring = PageList::new(
         &fw.page_budget,
-        input.tail(),
+        crate::tail(input.0, CreateEqIn::SIZE),
         eqc.log_page_size(),
         u32::from(eqc.page_offset()) << 6,
         1 << (u32::from(log_size) + LOG_EQE),
     )?;
-    let event_mask = std::array::from_fn(|word| layouts::be64_at(input.0, 0x58 + 8 * word));
+    let event_mask = input.event_bitmask();
     if !fw.uars.hold(uar) {
         return Err(error::NO_SUCH_UAR.with(format!("UAR {uar}")));
     }

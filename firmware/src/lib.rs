@@ -46,6 +46,11 @@ pub struct Cx<'a> {
     pub op_mod: u16,
 }
 
+/// What follows the fixed part of a command: its list of pages or entries.
+pub(crate) fn tail(input: &[u8], fixed: usize) -> &[u8] {
+    input.get(fixed..).unwrap_or_default()
+}
+
 /// Work that a command left for the engine, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {

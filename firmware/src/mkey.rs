@@ -37,7 +37,7 @@ pub fn create(
         error::owned(fw.mtt.pd_uid(pd), cx.uid, pd, &error::NO_SUCH_PD)?;
     }
     let list = mtt::List {
-        segments: [input.tail()],
+        segments: [crate::tail(input.0, CreateMkeyIn::SIZE)],
         octwords: input.translations_octword_actual_size(),
         pg_access: input.pg_access(),
     };

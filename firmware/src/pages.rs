@@ -124,7 +124,7 @@ pub fn manage(
 
 fn give(fw: &mut Firmware, input: ManagePagesIn<&[u8]>) -> Result<(), CmdError> {
     let count = input.input_num_entries() as usize;
-    let list = input.tail();
+    let list = crate::tail(input.0, ManagePagesIn::SIZE);
     if list.len() / 8 < count {
         return Err(error::INPUT_TOO_SHORT
             .with(format!("{count} pages named, {} in the list", list.len() / 8)));

@@ -16,11 +16,11 @@ pub fn query_adapter(
     _cx: &Cx,
     mut out: QueryAdapterOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
-    let psid = fw.profile.psid;
     let mut adapter = out.query_adapter_struct_mut();
     adapter.set_ieee_vendor_id(VENDOR_OUI);
-    let room = out.0.iter_mut().skip(0x100).take(16);
-    room.zip(psid.bytes()).for_each(|(to, from)| *to = from);
+    let mut psid = [0; 16];
+    psid.iter_mut().zip(fw.profile.psid.bytes()).for_each(|(to, from)| *to = from);
+    adapter.set_vsd_contd_psid(&psid);
     Ok(())
 }
 

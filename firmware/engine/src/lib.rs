@@ -1,1 +1,153 @@
-//! Executes work requests.
+//! Executes work: what the doorbells of send queues announce, what commands leave behind
+//! ([`firmware::Work`]), and what is due by time.
+//!
+//! - [`Engine`]: whose turn it is, and timers. Everything else about a queue is in the tables of
+//!   [`firmware::Firmware`], so that a command sees and changes the same state as a work request.
+//! - `send`: the send queue of one queue pair: WQEs are fetched, executed, completed, flushed.
+//! - `wqe`: one WQE, copied out of the ring once and judged in the copy.
+//! - `umr`: edits of memory keys. `datagram`: packets of unreliable datagrams.
+//! - `receive`: where a packet's bytes go: receive queues, shared or not.
+//! - `memory`: guest memory through keys. `completion`: what the driver is told in the end.
+//!
+//! Order depends on nothing but the order of what comes in: queues take turns, and a turn ends
+//! after a counted amount of work.
+//!
+//! # What it doesn't implement
+//!
+//! Work requests of connected services that move data (sends, writes, reads, atomics): they fail
+//! with a local QP operation error, and are noted in the burn-down list. Multicast.
+#![forbid(unsafe_code)]
+
+mod completion;
+mod datagram;
+mod memory;
+mod receive;
+mod send;
+mod timers;
+mod umr;
+mod wqe;
+
+use std::collections::VecDeque;
+
+use dma::Bus;
+use firmware::{Firmware, Work, cq};
+use probe::Probe;
+
+use memory::Scratch;
+use timers::{Timer, Timers};
+
+/// What surrounds work: guest memory and interrupts, and what is noted about the guest.
+pub type Cx<'a> = (&'a dyn Bus, &'a Probe);
+
+/// What the look at a timer costs, in bytes moved.
+const TIMER_COST: usize = 256;
+
+/// Whose turn it is.
+#[derive(Debug, Default)]
+pub struct Engine {
+    /// Queue pairs whose send queue has or may have work, each once, in the order of their turns.
+    ready: VecDeque<u32>,
+    timers: Timers,
+    scratch: Scratch,
+    lost: Lost,
+}
+
+/// Packets that reached nobody.
+#[derive(Debug, Default)]
+struct Lost {
+    packets: u64,
+}
+
+impl Engine {
+    /// Nothing to do.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A send queue doorbell of UAR page `uar`: the first eight bytes of the last WQE that was
+    /// posted, which name the queue pair. How much was posted is in its doorbell record.
+    pub fn sq_doorbell(&mut self, fw: &mut Firmware, cx: Cx, uar: u32, words: [u8; 8]) {
+        let qpn = wqe::doorbell_qpn(&words);
+        match fw.qps.get(qpn) {
+            // Nothing can be posted yet, and what is in the ring is of an earlier life.
+            Some(qp) if qp.uar == Some(uar) && qp.state == firmware::qp::State::Reset => {}
+            Some(qp) if qp.uar == Some(uar) => self.wake(fw, qpn),
+            _ => cx.1.mistake("send queue doorbell", || {
+                format!("UAR {uar} rings for QP {qpn:#x}, which is not one of its own")
+            }),
+        }
+    }
+
+    /// A completion queue doorbell of UAR page `uar`: what is asked for and the consumer index, and
+    /// the queue's number.
+    pub fn cq_doorbell(&mut self, fw: &mut Firmware, cx: Cx, uar: u32, words: [u8; 8]) {
+        let [a, b, c, d, e, f, g, h] = words;
+        let (hi, lo) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+        if let Some(deadline) = cq::arm(fw, cx, uar, hi, lo) {
+            self.timers.set(Timer::CompletionEvent(lo & 0xff_ffff), deadline, 0);
+        }
+    }
+
+    /// Does queued work worth `budget` bytes moved; the last work request may go beyond. Returns
+    /// whether there is more.
+    pub fn run(&mut self, fw: &mut Firmware, cx: Cx, budget: usize) -> bool {
+        let mut left = budget;
+        while let Some(work) = fw.work.pop_front() {
+            match work {
+                Work::SendQueue(qpn) => self.wake(fw, qpn),
+                Work::Flush(qpn) => self.flush(fw, qpn),
+            }
+        }
+        while left > 0
+            && let Some((timer, wait)) = self.timers.due(fw.now)
+        {
+            left = left.saturating_sub(TIMER_COST);
+            match timer {
+                Timer::CompletionEvent(cqn) => cq::event_due(fw, cx, cqn),
+                Timer::LateReceives(qpn) => left = left.saturating_sub(self.late(fw, cx, qpn, wait)),
+            }
+        }
+        while left > 0
+            && let Some(qpn) = self.ready.pop_front()
+        {
+            if let Some(sq) = fw.qps.get_mut(qpn).and_then(|qp| qp.sq.as_mut()) {
+                sq.queued = false;
+            }
+            let turn = self.turn(fw, cx, qpn);
+            left = left.saturating_sub(turn.cost);
+            if turn.more {
+                self.wake(fw, qpn);
+            }
+        }
+        !self.ready.is_empty() || self.timers.next().is_some_and(|at| at <= fw.now)
+    }
+
+    /// When [`Self::run`] wants to be called though nothing came in, in ns of [`Firmware::now`].
+    pub fn deadline(&self, _fw: &Firmware) -> Option<u64> {
+        self.timers.next()
+    }
+
+    /// How many packets reached nobody, because nobody else is on this fabric or the receiver did
+    /// not take them.
+    pub fn lost_packets(&self) -> u64 {
+        self.lost.packets
+    }
+
+    /// Forgets all that was to be done.
+    pub fn reset(&mut self) {
+        let Self { ready, timers, scratch: _, lost } = self;
+        *ready = VecDeque::new();
+        timers.reset();
+        *lost = Lost::default();
+    }
+
+    /// Gives the send queue of `qpn` a turn, if it has one and does not wait for its turn already.
+    fn wake(&mut self, fw: &mut Firmware, qpn: u32) {
+        if let Some(sq) = fw.qps.get_mut(qpn).and_then(|qp| qp.sq.as_mut())
+            && !sq.queued
+        {
+            sq.queued = true;
+            self.ready.push_back(qpn);
+        }
+    }
+}

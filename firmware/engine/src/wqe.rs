@@ -1,0 +1,169 @@
+//! One send WQE: copied out of the ring once, judged in the copy.
+
+use dma::Bus;
+use firmware::qp::{LOG_WQEBB, Qp, SendQueue};
+use layouts::{WqeCtrlSeg, WqeDataSeg, WqeOpcode};
+
+use crate::completion::{BAD_WQE, Failure};
+use crate::memory::Range;
+
+/// Bytes of a basic block.
+const BLOCK: usize = 1 << LOG_WQEBB;
+/// Bytes of the unit that a WQE's size is counted in.
+const UNIT: usize = 16;
+/// The largest WQE, in whole basic blocks.
+const MAX: usize = firmware::qp::MAX_SEND_WQE as usize;
+/// A length of zero in a data segment stands for this.
+pub const LONGEST: u64 = 1 << 31;
+/// A data segment's length with this bit is an inline segment's.
+const INLINE: u32 = 1 << 31;
+/// The bits of an inline segment's length.
+const INLINE_LENGTH: u32 = 0x3ff;
+
+/// The queue pair that a doorbell is for.
+pub fn doorbell_qpn(words: &[u8]) -> u32 {
+    WqeCtrlSeg(words).qpn()
+}
+
+/// A WQE.
+pub struct Wqe {
+    bytes: [u8; MAX],
+    /// How many of them it has.
+    len: usize,
+    /// How many basic blocks it takes in the ring.
+    pub blocks: u16,
+    /// It can't be what it says: it names no size, or one beyond what was posted.
+    pub malformed: bool,
+}
+
+impl Wqe {
+    /// Copies the WQE at `sq.next`, of those that are posted up to `sq.posted`. None: the ring is
+    /// not mapped.
+    pub fn fetch(bus: &dyn Bus, qp: &Qp, sq: &SendQueue) -> Option<Self> {
+        let posted = sq.posted.wrapping_sub(sq.next);
+        let mut wqe = Self { bytes: [0; MAX], len: BLOCK, blocks: 1, malformed: false };
+        let (first, rest) = wqe.bytes.split_at_mut(BLOCK);
+        qp.read_send(bus, sq, sq.next, first)?;
+        let len = usize::from(WqeCtrlSeg(&*first).ds()) * UNIT;
+        let blocks = len.div_ceil(BLOCK) as u16;
+        if len < UNIT || blocks > posted {
+            wqe.malformed = true;
+            return Some(wqe);
+        }
+        wqe.len = len;
+        wqe.blocks = blocks;
+        if blocks > 1 {
+            let rest = rest.get_mut(..len - BLOCK)?;
+            qp.read_send(bus, sq, sq.next.wrapping_add(1), rest)?;
+        }
+        Some(wqe)
+    }
+
+    /// Its control segment.
+    pub fn ctrl(&self) -> WqeCtrlSeg<&[u8]> {
+        WqeCtrlSeg(self.from(0))
+    }
+
+    /// What it asks for.
+    pub fn opcode(&self) -> WqeOpcode {
+        WqeOpcode(self.ctrl().opcode())
+    }
+
+    /// Whether its success is completed too.
+    pub fn is_signalled(&self) -> bool {
+        // CQ_UPDATE, with or without an event.
+        self.ctrl().ce() & 2 != 0
+    }
+
+    /// Its bytes from `at` on.
+    pub fn from(&self, at: usize) -> &[u8] {
+        self.bytes.get(at..self.len).unwrap_or_default()
+    }
+
+    /// `len` bytes at `at`, if it has them.
+    pub fn part(&self, at: usize, len: usize) -> Result<&[u8], Failure> {
+        self.from(at).get(..len).ok_or(BAD_WQE)
+    }
+
+    /// The data that its segments from `at` on name, in order.
+    pub fn data(&self, at: usize) -> impl Iterator<Item = Result<Data<'_>, Failure>> {
+        let mut rest = self.from(at);
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let segment = Data::first(rest);
+            rest = match &segment {
+                Ok((_, len)) => rest.get(*len..).unwrap_or_default(),
+                Err(_) => &[],
+            };
+            Some(segment.map(|(data, _)| data))
+        })
+    }
+}
+
+/// What one data segment names.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Data<'a> {
+    /// Guest memory.
+    Memory(Range),
+    /// These bytes.
+    Inline(&'a [u8]),
+}
+
+impl<'a> Data<'a> {
+    /// The first segment of `bytes`, and how long it is.
+    fn first(bytes: &'a [u8]) -> Result<(Self, usize), Failure> {
+        let segment = WqeDataSeg(bytes.get(..UNIT).ok_or(BAD_WQE)?);
+        let count = segment.byte_count();
+        if count & INLINE != 0 {
+            let len = (count & INLINE_LENGTH) as usize;
+            let data = bytes.get(4..4 + len).ok_or(BAD_WQE)?;
+            return Ok((Self::Inline(data), (4 + len).next_multiple_of(UNIT)));
+        }
+        let len = if count == 0 { LONGEST } else { count.into() };
+        let range = Range { key: segment.lkey(), addr: segment.addr(), len };
+        Ok((Self::Memory(range), UNIT))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wqe(bytes: &[u8]) -> Wqe {
+        let mut wqe = Wqe { bytes: [0; MAX], len: bytes.len(), blocks: 1, malformed: false };
+        wqe.bytes[..bytes.len()].copy_from_slice(bytes);
+        wqe
+    }
+
+    #[test]
+    fn data_segments_of_both_kinds() {
+        let mut bytes = [0; 64];
+        let mut memory = WqeDataSeg(&mut bytes[..16]);
+        memory.set_byte_count(5);
+        memory.set_lkey(0x1234);
+        memory.set_addr(0x1_0000_0000);
+        bytes[16..20].copy_from_slice(&(INLINE | 20).to_be_bytes());
+        bytes[20..40].fill(7);
+        let wqe = wqe(&bytes);
+        let data: Vec<_> = wqe.data(0).collect();
+        assert_eq!(
+            data,
+            [
+                Ok(Data::Memory(Range { key: 0x1234, addr: 0x1_0000_0000, len: 5 })),
+                Ok(Data::Inline(&[7; 20])),
+                // The last 16 bytes: a length of zero.
+                Ok(Data::Memory(Range { key: 0, addr: 0, len: LONGEST })),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_inline_segment_longer_than_the_wqe() {
+        let mut bytes = [0; 32];
+        bytes[..4].copy_from_slice(&(INLINE | 29).to_be_bytes());
+        let wqe = wqe(&bytes);
+        assert_eq!(wqe.data(0).collect::<Vec<_>>(), [Err(BAD_WQE)]);
+    }
+}
