@@ -11,7 +11,12 @@ mod cap_type;
 mod caps;
 mod cmd;
 mod codes;
+mod command_queue;
+mod cqe;
+mod doorbell;
+mod eqe;
 mod event;
+mod iseg;
 mod layout;
 mod mad;
 mod mkey;
@@ -20,6 +25,7 @@ mod qp_codes;
 mod register;
 mod status;
 mod translation;
+mod wqe;
 
 pub use bits::{
     ArrayInfo, Element, FieldInfo, FieldValue, LayoutInfo, PartInfo, be64_at, bit_offset, get_bits,
@@ -33,7 +39,12 @@ pub mod __private {
 pub use cap_type::*;
 pub use caps::*;
 pub use cmd::*;
+pub use command_queue::*;
+pub use cqe::*;
+pub use doorbell::*;
+pub use eqe::*;
 pub use event::*;
+pub use iseg::*;
 pub use mad::*;
 pub use mkey::*;
 pub use opcode::*;
@@ -41,3 +52,4 @@ pub use qp_codes::*;
 pub use register::*;
 pub use status::*;
 pub use translation::*;
+pub use wqe::*;
