@@ -1,6 +1,7 @@
 //! The process side of a card: PCI configuration, vfio-user server, guest memory, event loop, control socket.
 
 mod control_server;
+mod endpoint;
 mod irq;
 pub mod memory;
 pub mod pci;
