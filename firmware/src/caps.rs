@@ -67,8 +67,10 @@ impl Set {
                 None => value <= max,
             };
             if !legal {
-                return Err(error::CAP_TOO_LARGE
-                    .with(format!("{}.{} = {value}, at most {max}", self.layout.name, field.name)));
+                return Err(error::CAP_TOO_LARGE.with(format!(
+                    "{}.{} = {value}, at most {max}",
+                    self.layout.name, field.name
+                )));
             }
             set_bits(&mut next, field.bit, field.width, value);
         }

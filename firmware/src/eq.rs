@@ -1,9 +1,8 @@
 //! Event queues: rings in guest memory that the device writes and the driver reads.
 
 use dma::{Bus, Table};
-use layouts::{
-    CreateEqIn, CreateEqOut, DestroyEqIn, Eqe, EventType, QueryEqIn, QueryEqOut,
-};
+use layouts::{CreateEqIn, CreateEqOut, DestroyEqIn, Eqe, EventType, QueryEqIn, QueryEqOut};
+use probe::Probe;
 
 use crate::error::{self, CmdError};
 use crate::ring::PageList;
@@ -150,7 +149,14 @@ impl Eqs {
 
     /// A doorbell: the driver has consumed entries up to `consumer`, and with `arm` wants an
     /// interrupt for what comes after. Entries it has not seen yet interrupt at once.
-    pub fn doorbell(&mut self, cx: (&dyn Bus, &Probe), uar: u32, eqn: u32, consumer: u32, arm: bool) {
+    pub fn doorbell(
+        &mut self,
+        cx: (&dyn Bus, &Probe),
+        uar: u32,
+        eqn: u32,
+        consumer: u32,
+        arm: bool,
+    ) {
         let (bus, probe) = cx;
         let Some(eq) = self.table.get_mut(eqn).filter(|eq| eq.uar == uar) else {
             probe.mistake("event queue doorbell", || {
@@ -235,7 +241,11 @@ pub fn create(
 
 /// DESTROY_EQ.
 pub fn destroy(fw: &mut Firmware, _cx: &Cx, input: DestroyEqIn<&[u8]>) -> Result<(), CmdError> {
-    let eq = fw.eqs.table.remove(input.eq_number().into()).map_err(|e| error::removal(e, &error::NO_SUCH_EQ))?;
+    let eq = fw
+        .eqs
+        .table
+        .remove(input.eq_number().into())
+        .map_err(|e| error::removal(e, &error::NO_SUCH_EQ))?;
     fw.uars.release(eq.uar);
     Ok(())
 }

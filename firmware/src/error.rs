@@ -94,10 +94,10 @@ causes! {
     NO_SUCH_SRQ = 0x00e00039, BAD_RES, "no such shared receive queue";
     NO_SUCH_UCTX = 0x00e0003a, BAD_RES, "no such user context";
     IN_USE = 0x00e00040, RES_BUSY, "other objects refer to it";
-    TABLE_FULL = 0x00e00041, EXCEED_LIM, "the configured number of objects exists";
+    TABLE_FULL = 0x00e00041, LIM_ERR, "the configured number of objects exists";
     NO_TRANSLATIONS = 0x00e00042, NO_RES, "the configured number of translation entries is filled";
     NO_QUEUE_MEMORY = 0x00e00043, NO_RES, "the configured memory for queues is used";
-    BAD_QUEUE_SIZE = 0x00e00050, BAD_SIZE, "a queue size that is not supported";
+    BAD_QUEUE_SIZE = 0x00e00050, BAD_PARAM, "a queue size that is not supported";
     BAD_PAGE_LIST = 0x00e00051, BAD_PARAM, "the page list does not hold the queue";
     BAD_VECTOR = 0x00e00052, BAD_PARAM, "no such interrupt vector";
     BAD_STATE_CHANGE = 0x00e00053, BAD_QP_STATE, "the queue pair's state does not allow it";

@@ -54,10 +54,8 @@ pub(crate) fn tail(input: &[u8], fixed: usize) -> &[u8] {
 /// Work that a command left for the engine, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// A queue pair's send queue may have work (its state changed, or it was reset).
-    SendQueue(u32),
-    /// A queue pair went to the error state: what it holds is flushed.
-    Flush(u32),
+    /// A queue pair changed its state: what it holds may be executed now, or is to be flushed.
+    QueuePair(u32),
 }
 
 /// What a device has room for; above these it answers as a card out of resources does.

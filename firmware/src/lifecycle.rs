@@ -71,7 +71,11 @@ pub fn disable(fw: &mut Firmware, cx: &Cx, input: DisableHcaIn<&[u8]>) -> Result
 }
 
 /// QUERY_ISSI.
-pub fn query_issi(fw: &mut Firmware, mut out: QueryIssiOut<&mut [u8]>) -> Result<(), CmdError> {
+pub fn query_issi(
+    fw: &mut Firmware,
+    _cx: &Cx,
+    mut out: QueryIssiOut<&mut [u8]>,
+) -> Result<(), CmdError> {
     out.set_current_issi(fw.life.issi);
     out.set_supported_issi_dw0(SUPPORTED_ISSI);
     Ok(())
@@ -129,7 +133,8 @@ pub fn set_driver_version(
 ) -> Result<(), CmdError> {
     let text = input.0.get(0x10..0x50).unwrap_or_default();
     let text = text.split(|&b| b == 0).next().unwrap_or_default();
-    fw.life.driver_version = String::from_utf8_lossy(text).chars().filter(|c| !c.is_control()).collect();
+    fw.life.driver_version =
+        String::from_utf8_lossy(text).chars().filter(|c| !c.is_control()).collect();
     log::info!("driver {}", fw.life.driver_version);
     Ok(())
 }

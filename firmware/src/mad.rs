@@ -53,7 +53,7 @@ pub fn mad_ifc(
     let status = if smp.method() == METHOD_GET {
         attribute(fw, &mut smp)
     } else {
-        cx.probe.missing("SMP method", smp.method().into(), "not a Get");
+        cx.probe.missing("SMP method", smp.method(), "not a Get");
         STATUS_UNSUPPORTED
     };
     smp.set_method(METHOD_GET_RESP);

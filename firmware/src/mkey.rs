@@ -9,7 +9,11 @@ use crate::error::{self, CmdError};
 use crate::{Cx, Firmware};
 
 /// ALLOC_PD.
-pub fn alloc_pd(fw: &mut Firmware, cx: &Cx, mut out: AllocPdOut<&mut [u8]>) -> Result<(), CmdError> {
+pub fn alloc_pd(
+    fw: &mut Firmware,
+    cx: &Cx,
+    mut out: AllocPdOut<&mut [u8]>,
+) -> Result<(), CmdError> {
     out.set_pd(fw.mtt.alloc_pd(cx.uid).map_err(|e| error::TABLE_FULL.with(e.to_string()))?);
     Ok(())
 }

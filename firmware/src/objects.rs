@@ -73,7 +73,11 @@ pub fn alloc_xrcd(
 }
 
 /// DEALLOC_XRCD.
-pub fn dealloc_xrcd(fw: &mut Firmware, cx: &Cx, input: DeallocXrcdIn<&[u8]>) -> Result<(), CmdError> {
+pub fn dealloc_xrcd(
+    fw: &mut Firmware,
+    cx: &Cx,
+    input: DeallocXrcdIn<&[u8]>,
+) -> Result<(), CmdError> {
     dealloc(&mut fw.objects.xrcds, input.xrcd(), cx.uid, &error::NO_SUCH_XRCD)
 }
 

@@ -7,9 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use layouts::{
-    EventType, ManagePagesIn, ManagePagesOut, QueryPagesIn, QueryPagesOut, be64_at,
-};
+use layouts::{EventType, ManagePagesIn, ManagePagesOut, QueryPagesIn, QueryPagesOut, be64_at};
 
 use crate::error::{self, CmdError};
 use crate::lifecycle::{State, own_function};
@@ -71,12 +69,11 @@ pub fn replenish(fw: &mut Firmware, cx: &Cx) {
     // Asking for as many as there are doubles the supply: a driver that makes a million keys is
     // asked a dozen times.
     let count = REQUEST_PAGES.max(fw.pages.held().min(1 << 15) as u32);
-    fw.pages.asked =
-        fw.eqs.post_async((cx.bus, cx.probe), EventType::PAGE_REQUEST, 0, |eqe| {
-            let mut data = eqe.page_request_mut();
-            data.set_func_id(0);
-            data.set_num_pages(count);
-        });
+    fw.pages.asked = fw.eqs.post_async((cx.bus, cx.probe), EventType::PAGE_REQUEST, 0, |eqe| {
+        let mut data = eqe.req_pages_mut();
+        data.set_func_id(0);
+        data.set_num_pages(count);
+    });
 }
 
 /// QUERY_PAGES.
@@ -161,7 +158,8 @@ fn take(fw: &mut Firmware, wanted: u32, mut out: ManagePagesOut<&mut [u8]>) {
     let count = u64::from(wanted).min(spare).min(room as u64) as usize;
     for i in 0..count {
         if let Some(page) = fw.pages.given.pop_last()
-            && let Some(entry) = out.0.get_mut(ManagePagesOut::SIZE + i * 8..).and_then(|b| b.first_chunk_mut())
+            && let Some(entry) =
+                out.0.get_mut(ManagePagesOut::SIZE + i * 8..).and_then(|b| b.first_chunk_mut())
         {
             *entry = page.to_be_bytes();
         }

@@ -196,7 +196,8 @@ pub fn query_pkey(
     let mut pkeys = Vec::with_capacity(range.len());
     for i in range {
         let pkey = fw.port.pkey(i);
-        let pkey = pkey.ok_or_else(|| error::BAD_TABLE_INDEX.with(format!("P_Key index {index}")))?;
+        let pkey =
+            pkey.ok_or_else(|| error::BAD_TABLE_INDEX.with(format!("P_Key index {index}")))?;
         pkeys.push(u32::from(pkey).to_be_bytes());
     }
     put(out.0, QueryHcaVportPkeyOut::SIZE, &pkeys.concat())

@@ -79,7 +79,11 @@ const CONNECTX6: &[Value] = &[
     ("num_of_uars_per_page", 1),
 ];
 
-const CONNECTX6_2: &[Value] = &[("umr_log_entity_size_5", 1), ("log_min_mkey_entity_size", 12), ("max_mkey_log_entity_size_mtt", 63)];
+const CONNECTX6_2: &[Value] = &[
+    ("umr_log_entity_size_5", 1),
+    ("log_min_mkey_entity_size", 12),
+    ("max_mkey_log_entity_size_mtt", 63),
+];
 
 impl Profile {
     /// Profile `connectx-6`. With `umr` off, memory is registered by CREATE_MKEY alone

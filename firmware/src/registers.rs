@@ -35,7 +35,7 @@ pub fn access(
 ) -> Result<(), CmdError> {
     let id = RegisterId(input.register_id());
     let Some((_, handler)) = REGISTERS.iter().find(|(known, _)| *known == id) else {
-        cx.probe.missing("register", id.0.into(), &id.to_string());
+        cx.probe.missing("register", id.0, id);
         return Err(error::UNKNOWN_REGISTER.with(id.to_string()));
     };
     let Some(data) = out.0.get_mut(DATA_AT..) else {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use dma::Bus;
 use layouts::be64_at;
 
 use crate::error::{self, CmdError};
@@ -58,9 +59,7 @@ impl PageList {
             return Err(error::BAD_PAGE_LIST.with(format!("pages of 2^{log_page} bytes")));
         }
         if u64::from(offset) >= 1 << log_page {
-            return Err(
-                error::BAD_PAGE_LIST.with(format!("offset {offset} in 2^{log_page} bytes"))
-            );
+            return Err(error::BAD_PAGE_LIST.with(format!("offset {offset} in 2^{log_page} bytes")));
         }
         let bytes = size.saturating_add(offset.into());
         let count = bytes.div_ceil(1 << log_page);
@@ -93,6 +92,19 @@ impl PageList {
         let within = byte & ((1 << self.log_page) - 1);
         let left = ((1 << self.log_page) - within).min(self.size - at);
         Some((page.wrapping_add(within), left))
+    }
+
+    /// Reads what the buffer holds from byte `at` on. None: it ends before, or is not mapped.
+    pub fn read(&self, bus: &dyn Bus, mut at: u64, mut to: &mut [u8]) -> Option<()> {
+        while !to.is_empty() {
+            let (addr, left) = self.locate(at)?;
+            let len = to.len().min(usize::try_from(left).ok()?);
+            let (now, later) = to.split_at_mut_checked(len)?;
+            bus.read(addr, now).ok()?;
+            at += len as u64;
+            to = later;
+        }
+        Some(())
     }
 
     /// DMA address of entry `index` of a ring of `1 << log_stride`-byte entries. Entries are no

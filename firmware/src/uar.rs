@@ -1,6 +1,6 @@
 //! User access region pages: the doorbell pages of BAR0.
 
-use layouts::{AllocUarIn, AllocUarOut, DeallocUarIn};
+use layouts::{AllocUarOut, DeallocUarIn};
 
 use crate::error::{self, CmdError};
 use crate::{Cx, Firmware};
@@ -17,13 +17,9 @@ pub struct Uar {
 }
 
 /// ALLOC_UAR.
-pub fn alloc(
-    fw: &mut Firmware,
-    cx: &Cx,
-    _input: AllocUarIn<&[u8]>,
-    mut out: AllocUarOut<&mut [u8]>,
-) -> Result<(), CmdError> {
-    let uar = fw.uars.insert(Uar { uid: cx.uid }).map_err(|e| error::TABLE_FULL.with(e.to_string()))?;
+pub fn alloc(fw: &mut Firmware, cx: &Cx, mut out: AllocUarOut<&mut [u8]>) -> Result<(), CmdError> {
+    let uar =
+        fw.uars.insert(Uar { uid: cx.uid }).map_err(|e| error::TABLE_FULL.with(e.to_string()))?;
     out.set_uar(uar);
     Ok(())
 }

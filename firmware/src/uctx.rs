@@ -36,9 +36,7 @@ pub fn create(
 
 /// DESTROY_UCTX.
 pub fn destroy(fw: &mut Firmware, _cx: &Cx, input: DestroyUctxIn<&[u8]>) -> Result<(), CmdError> {
-    fw.uctxs
-        .remove(input.uid().into())
-        .map_err(|e| error::removal(e, &error::NO_SUCH_UCTX))?;
+    fw.uctxs.remove(input.uid().into()).map_err(|e| error::removal(e, &error::NO_SUCH_UCTX))?;
     Ok(())
 }
 
