@@ -26,7 +26,7 @@ pub fn query_adapter(
 
 /// QUERY_SPECIAL_CONTEXTS: keys that mean something by themselves.
 pub fn query_special_contexts(
-    fw: &mut Firmware,
+    _fw: &mut Firmware,
     _cx: &Cx,
     mut out: QuerySpecialContextsOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
