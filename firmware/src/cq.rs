@@ -3,13 +3,11 @@
 
 mod post;
 
-use layouts::{
-    CreateCqIn, CreateCqOut, Cqc, DestroyCqIn, ModifyCqIn, QueryCqIn, QueryCqOut,
-};
+use layouts::{Cqc, CreateCqIn, CreateCqOut, DestroyCqIn, ModifyCqIn, QueryCqIn, QueryCqOut};
 
 use crate::error::{self, CmdError};
 use crate::ring::{LOG_ADAPTER_PAGE, PageList};
-use crate::{Cx, Firmware};
+use crate::{Cx, Firmware, tail};
 
 pub use post::{Lost, arm, event_due, post};
 
@@ -84,6 +82,8 @@ pub struct Cq {
     /// Index of the last entry that is solicited or an error.
     last_solicited: Option<u32>,
     last_notified: u32,
+    /// User context that it belongs to.
+    uid: u16,
     /// The context as CREATE_CQ and MODIFY_CQ gave it, for QUERY_CQ.
     context: [u8; Cqc::SIZE],
 }
@@ -106,7 +106,12 @@ impl Cq {
 }
 
 /// The buffer that a context and the page list after it describe.
-fn buffer(fw: &Firmware, cqc: &Cqc<&[u8]>, pas: &[u8], log_stride: u8) -> Result<PageList, CmdError> {
+fn buffer(
+    fw: &Firmware,
+    cqc: &Cqc<&[u8]>,
+    pas: &[u8],
+    log_stride: u8,
+) -> Result<PageList, CmdError> {
     let log_size = cqc.log_cq_size();
     if log_size > LOG_MAX_SIZE {
         return Err(error::BAD_QUEUE_SIZE.with(format!("2^{log_size} entries")));
@@ -145,7 +150,7 @@ pub(crate) fn doorbell_record(addr: u64) -> Result<u64, CmdError> {
 /// CREATE_CQ.
 pub fn create(
     fw: &mut Firmware,
-    _cx: &Cx,
+    cx: &Cx,
     input: CreateCqIn<&[u8]>,
     mut out: CreateCqOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
@@ -154,7 +159,7 @@ pub fn create(
         return Err(error::BAD_ATTRIBUTE.with("compressed or collapsed entries"));
     }
     let log_stride = log_stride(&cqc)?;
-    let ring = buffer(fw, &cqc, input.tail(), log_stride)?;
+    let ring = buffer(fw, &cqc, tail(input.0, CreateCqIn::SIZE), log_stride)?;
     let doorbell_record = doorbell_record(cqc.dbr_addr())?;
     let (uar, eqn) = (cqc.uar_page(), cqc.c_eqn_or_apu_element());
     let mut context = [0; Cqc::SIZE];
@@ -187,6 +192,7 @@ pub fn create(
         consumer: 0,
         last_solicited: None,
         last_notified: 0,
+        uid: cx.uid,
         context,
     };
     match fw.cqs.insert(cq) {
@@ -202,6 +208,13 @@ pub fn create(
     }
 }
 
+/// The queue with this number, if the command's user context may reach it.
+fn find<'a>(fw: &'a mut Firmware, cx: &Cx, cqn: u32) -> Result<&'a mut Cq, CmdError> {
+    let cq = fw.cqs.get_mut(cqn);
+    error::owned(cq.as_ref().map(|cq| cq.uid), cx.uid, cqn, &error::NO_SUCH_CQ)?;
+    cq.ok_or_else(|| error::NO_SUCH_CQ.with(format!("CQ {cqn:#x}")))
+}
+
 /// Copies what both have.
 pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
@@ -210,7 +223,8 @@ pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
 }
 
 /// DESTROY_CQ.
-pub fn destroy(fw: &mut Firmware, _cx: &Cx, input: DestroyCqIn<&[u8]>) -> Result<(), CmdError> {
+pub fn destroy(fw: &mut Firmware, cx: &Cx, input: DestroyCqIn<&[u8]>) -> Result<(), CmdError> {
+    find(fw, cx, input.cqn())?;
     let cq = fw.cqs.remove(input.cqn()).map_err(|e| error::removal(e, &error::NO_SUCH_CQ))?;
     fw.eqs.release(cq.eqn);
     fw.uars.release(cq.uar);
@@ -220,12 +234,11 @@ pub fn destroy(fw: &mut Firmware, _cx: &Cx, input: DestroyCqIn<&[u8]>) -> Result
 /// QUERY_CQ.
 pub fn query(
     fw: &mut Firmware,
-    _cx: &Cx,
+    cx: &Cx,
     input: QueryCqIn<&[u8]>,
     mut out: QueryCqOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
-    let cqn = input.cqn();
-    let cq = fw.cqs.get(cqn).ok_or_else(|| error::NO_SUCH_CQ.with(format!("CQ {cqn:#x}")))?;
+    let cq = find(fw, cx, input.cqn())?;
     let mut cqc = out.cq_context_mut();
     copy(cqc.0, &cq.context);
     cqc.set_status(cq.health as u8);
@@ -239,10 +252,7 @@ pub fn query(
 
 /// MODIFY_CQ: moderation, or with the operation modifier for it another buffer.
 pub fn modify(fw: &mut Firmware, cx: &Cx, input: ModifyCqIn<&[u8]>) -> Result<(), CmdError> {
-    let cqn = input.cqn();
-    if fw.cqs.get(cqn).is_none() {
-        return Err(error::NO_SUCH_CQ.with(format!("CQ {cqn:#x}")));
-    }
+    find(fw, cx, input.cqn())?;
     match cx.op_mod {
         0 => moderate(fw, cx, &input),
         OP_MOD_RESIZE => resize(fw, cx, &input),
@@ -252,7 +262,8 @@ pub fn modify(fw: &mut Firmware, cx: &Cx, input: ModifyCqIn<&[u8]>) -> Result<()
 
 fn moderate(fw: &mut Firmware, cx: &Cx, input: &ModifyCqIn<&[u8]>) -> Result<(), CmdError> {
     const KNOWN: u32 = MODIFY_PERIOD | MODIFY_COUNT | MODIFY_OVERRUN | MODIFY_PERIOD_MODE;
-    let (cqn, chosen, new) = (input.cqn(), input.field_select(), input.cq_context());
+    let (cqn, new) = (input.cqn(), input.cq_context());
+    let chosen = input.modify_field_select().modify_field_select();
     if chosen & !KNOWN != 0 {
         return Err(error::BAD_ATTRIBUTE.with(format!("field select {chosen:#x}")));
     }
@@ -280,12 +291,13 @@ fn moderate(fw: &mut Firmware, cx: &Cx, input: &ModifyCqIn<&[u8]>) -> Result<(),
 }
 
 fn resize(fw: &mut Firmware, cx: &Cx, input: &ModifyCqIn<&[u8]>) -> Result<(), CmdError> {
-    let (cqn, chosen, new) = (input.cqn(), input.field_select(), input.cq_context());
+    let (cqn, new) = (input.cqn(), input.cq_context());
+    let chosen = input.resize_field_select().resize_field_select();
     if chosen & RESIZE_SIZE == 0 {
         return Err(error::BAD_ATTRIBUTE.with(format!("resize field select {chosen:#x}")));
     }
     let stride = log_stride(&new)?;
-    let ring = buffer(fw, &new, input.tail(), stride)?;
+    let ring = buffer(fw, &new, tail(input.0, ModifyCqIn::SIZE), stride)?;
     let Some(cq) = fw.cqs.get_mut(cqn) else { return Ok(()) };
     if stride != cq.log_stride {
         return Err(error::BAD_ATTRIBUTE.with("another entry size"));

@@ -102,6 +102,7 @@ causes! {
     BAD_VECTOR = 0x00e00052, BAD_PARAM, "no such interrupt vector";
     BAD_STATE_CHANGE = 0x00e00053, BAD_QP_STATE, "the queue pair's state does not allow it";
     BAD_ATTRIBUTE = 0x00e00054, BAD_PARAM, "an attribute that this object does not take";
+    CQES_OUTSTANDING = 0x00e00055, BAD_SIZE_OUTS_CQES, "a size that does not hold the entries that are not read yet";
     BAD_MKEY = 0x00e00060, BAD_PARAM, "a memory key that can't be made so";
 }
 

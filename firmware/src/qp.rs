@@ -5,7 +5,8 @@
 mod create;
 pub mod state;
 
-use layouts::{DestroyQpIn, Qpc, QueryQpIn, QueryQpOut};
+use dma::Bus;
+use layouts::{DestroyQpIn, QpDoorbellRecord, QpType, Qpc, QueryQpIn, QueryQpOut};
 
 use crate::cq::copy;
 use crate::error::{self, CmdError};
@@ -13,7 +14,9 @@ use crate::ring::PageList;
 use crate::{Cx, Firmware};
 
 pub use create::create;
-pub use state::State;
+pub use state::{
+    State, init2init, init2rtr, rst2init, rtr2rts, rts2rts, sqd2rts, sqerr2rts, to_err, to_rst,
+};
 
 /// Largest queue, as a power of two of send WQE basic blocks or of receive WQEs (log_max_qp_sz).
 pub const LOG_MAX_SIZE: u8 = 15;
@@ -47,14 +50,14 @@ pub enum Service {
 impl Service {
     /// The kind that a context's `st` names, if it is offered.
     pub fn from_code(st: u8) -> Option<Self> {
-        Some(match st {
-            0x0 => Self::Rc,
-            0x1 => Self::Uc,
-            0x2 => Self::Ud,
-            0x3 => Self::Xrc,
-            0x7 => Self::Qp0,
-            0x8 => Self::Qp1,
-            0xc => Self::RegUmr,
+        Some(match QpType(st) {
+            QpType::RC => Self::Rc,
+            QpType::UC => Self::Uc,
+            QpType::UD => Self::Ud,
+            QpType::XRC => Self::Xrc,
+            QpType::QP0 => Self::Qp0,
+            QpType::QP1 => Self::Qp1,
+            QpType::REG_UMR => Self::RegUmr,
             _ => return None,
         })
     }
@@ -98,10 +101,8 @@ pub struct SendQueue {
     pub cqn: u32,
     /// Index of the basic block at which the next WQE begins.
     pub next: u16,
-    /// Index behind the last basic block that a doorbell gave to the device.
+    /// Index behind the last basic block that was posted, when that was last looked at.
     pub posted: u16,
-    /// It waits for its turn in the engine.
-    pub queued: bool,
 }
 
 /// A queue pair's own receive queue and how far it is used.
@@ -151,8 +152,12 @@ pub struct Qp {
     pub doorbell_record: u64,
     /// Both queues: receives first.
     pub buffer: Option<PageList>,
-    /// Its shared receive queue's last WQE has been reached, and the driver told.
+    /// It waits for its turn in the engine.
+    pub queued: bool,
+    /// The driver has been told that it takes no more of its shared receive queue's WQEs.
     pub last_wqe_told: bool,
+    /// User context that it belongs to.
+    uid: u16,
     /// The context as the commands gave it.
     context: [u8; Qpc::SIZE],
 }
@@ -162,15 +167,61 @@ impl Qp {
     pub fn context(&self) -> Qpc<&[u8]> {
         Qpc(&self.context)
     }
+
+    fn read_doorbell_record(&self, bus: &dyn Bus) -> Option<QpDoorbellRecord<[u8; 8]>> {
+        let mut record = [0; 8];
+        bus.read(self.doorbell_record, &mut record).ok()?;
+        Some(QpDoorbellRecord(record))
+    }
+
+    /// Index behind the last basic block that is posted, by the doorbell record. None: it can't be
+    /// read, or can't be.
+    pub fn sends_posted(&self, bus: &dyn Bus, sq: &SendQueue) -> Option<u16> {
+        let posted = self.read_doorbell_record(bus)?.snd();
+        (u32::from(posted.wrapping_sub(sq.next)) <= 1 << sq.log_size).then_some(posted)
+    }
+
+    /// How many receives are posted and not used, by the doorbell record. None: it can't be read,
+    /// or can't be.
+    pub fn receives_held(&self, bus: &dyn Bus, rq: &ReceiveQueue) -> Option<u16> {
+        let held = self.read_doorbell_record(bus)?.rcv().wrapping_sub(rq.next);
+        (u32::from(held) <= 1 << rq.log_size).then_some(held)
+    }
+
+    /// Reads the send queue from basic block `block` on, across its end if need be.
+    pub fn read_send(
+        &self,
+        bus: &dyn Bus,
+        sq: &SendQueue,
+        block: u16,
+        to: &mut [u8],
+    ) -> Option<()> {
+        let buffer = self.buffer.as_ref()?;
+        let size = 1u64 << (u32::from(sq.log_size) + LOG_WQEBB);
+        let at = u64::from(block) << LOG_WQEBB & (size - 1);
+        let before_end = to.len().min(usize::try_from(size - at).ok()?);
+        let (first, wrapped) = to.split_at_mut_checked(before_end)?;
+        buffer.read(bus, sq.offset + at, first)?;
+        buffer.read(bus, sq.offset, wrapped)
+    }
+
+    /// Reads the next receive WQE of its own queue.
+    pub fn read_receive(&self, bus: &dyn Bus, rq: &ReceiveQueue, to: &mut [u8]) -> Option<()> {
+        let index = u64::from(rq.next) & ((1 << rq.log_size) - 1);
+        self.buffer.as_ref()?.read(bus, index << rq.log_stride, to)
+    }
 }
 
-/// The error for a number that no queue pair has.
-fn unknown(qpn: u32) -> CmdError {
-    error::NO_SUCH_QP.with(format!("QP {qpn:#x}"))
+/// The queue pair with this number, if the command's user context may reach it.
+fn find<'a>(fw: &'a mut Firmware, cx: &Cx, qpn: u32) -> Result<&'a mut Qp, CmdError> {
+    let qp = fw.qps.get_mut(qpn);
+    error::owned(qp.as_ref().map(|qp| qp.uid), cx.uid, qpn, &error::NO_SUCH_QP)?;
+    qp.ok_or_else(|| error::NO_SUCH_QP.with(format!("QP {qpn:#x}")))
 }
 
 /// DESTROY_QP.
-pub fn destroy(fw: &mut Firmware, _cx: &Cx, input: DestroyQpIn<&[u8]>) -> Result<(), CmdError> {
+pub fn destroy(fw: &mut Firmware, cx: &Cx, input: DestroyQpIn<&[u8]>) -> Result<(), CmdError> {
+    find(fw, cx, input.qpn())?;
     let qp = fw.qps.remove(input.qpn()).map_err(|e| error::removal(e, &error::NO_SUCH_QP))?;
     create::release(fw, &qp);
     Ok(())
@@ -179,12 +230,11 @@ pub fn destroy(fw: &mut Firmware, _cx: &Cx, input: DestroyQpIn<&[u8]>) -> Result
 /// QUERY_QP.
 pub fn query(
     fw: &mut Firmware,
-    _cx: &Cx,
+    cx: &Cx,
     input: QueryQpIn<&[u8]>,
     mut out: QueryQpOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
-    let qpn = input.qpn();
-    let qp = fw.qps.get(qpn).ok_or_else(|| unknown(qpn))?;
+    let qp = find(fw, cx, input.qpn())?;
     let mut qpc = out.qpc_mut();
     copy(qpc.0, &qp.context);
     qpc.set_state(qp.state as u8);

@@ -8,21 +8,22 @@ use dma::Bus;
 use layouts::{
     ArmRqIn, ArmXrcSrqIn, CreateRmpIn, CreateRmpOut, CreateSrqIn, CreateSrqOut, CreateXrcSrqIn,
     CreateXrcSrqOut, DestroyRmpIn, DestroySrqIn, DestroyXrcSrqIn, EventType, ModifyRmpIn,
-    QueryRmpIn, QueryRmpOut, QuerySrqIn, QuerySrqOut, QueryXrcSrqIn, QueryXrcSrqOut, Rmpc, Srqc,
-    XrcSrqc,
+    QueryRmpIn, QueryRmpOut, QuerySrqIn, QuerySrqOut, QueryXrcSrqIn, QueryXrcSrqOut,
 };
 use probe::Probe;
 
 use crate::cq::{copy, doorbell_record, page_offset};
 use crate::error::{self, CmdError};
 use crate::ring::PageList;
-use crate::{Cx, Firmware};
+use crate::{Cx, Firmware, tail};
 
 /// Largest queue, as a power of two of WQEs (log_max_srq_sz).
 pub const LOG_MAX_SIZE: u8 = 15;
 /// Bytes of a WQE, as a power of two: the segment that names the next and one data segment at
 /// least, and at most what the drivers round the largest (max_wqe_sz_rq and that segment) up to.
-const LOG_STRIDES: std::ops::RangeInclusive<u8> = 5..=10;
+const LOG_MIN_STRIDE: u8 = 5;
+/// See [`LOG_MIN_STRIDE`].
+pub const LOG_MAX_STRIDE: u8 = 10;
 /// log_rq_stride 0 is a WQE of 16 bytes.
 const LOG_STRIDE_UNIT: u8 = 4;
 /// Bytes of a context of any kind.
@@ -71,6 +72,8 @@ pub struct Srq {
     pub broken: bool,
     /// The driver is told when fewer WQEs than this are left; 0: never.
     limit: u16,
+    /// User context that it belongs to.
+    uid: u16,
     /// The context as the command gave it: [`Srqc`], [`XrcSrqc`] or [`Rmpc`].
     context: [u8; CONTEXT],
 }
@@ -82,6 +85,11 @@ impl Srq {
         let posted = bus.read_be32(self.doorbell_record).ok()? as u16;
         let left = posted.wrapping_sub(self.used);
         (u32::from(left) <= 1 << self.log_size).then_some(left)
+    }
+
+    /// Reads the WQE with this number.
+    pub fn read(&self, bus: &dyn Bus, index: u16, to: &mut [u8]) -> Option<()> {
+        self.buffer.read(bus, u64::from(index) << self.log_stride, to)
     }
 }
 
@@ -102,9 +110,9 @@ struct Parts<'a> {
     context: &'a [u8],
 }
 
-fn make(fw: &mut Firmware, parts: &Parts) -> Result<u32, CmdError> {
+fn make(fw: &mut Firmware, cx: &Cx, parts: &Parts) -> Result<u32, CmdError> {
     let &Parts { kind, log_size, log_stride, pd, cqn, xrcd, user_index, limit, .. } = parts;
-    if log_size > LOG_MAX_SIZE || !LOG_STRIDES.contains(&log_stride) {
+    if log_size > LOG_MAX_SIZE || !(LOG_MIN_STRIDE..=LOG_MAX_STRIDE).contains(&log_stride) {
         return Err(
             error::BAD_QUEUE_SIZE.with(format!("2^{log_size} receives of 2^{log_stride} bytes"))
         );
@@ -133,6 +141,7 @@ fn make(fw: &mut Firmware, parts: &Parts) -> Result<u32, CmdError> {
         used: 0,
         broken: false,
         limit,
+        uid: cx.uid,
         context,
     };
     if !fw.mtt.hold_pd(pd) {
@@ -166,14 +175,16 @@ fn release(fw: &mut Firmware, pd: u32, cqn: Option<u32>, xrcd: Option<u32>) {
     }
 }
 
-/// The queue with this number, if it was made by this kind's command.
-fn find(fw: &mut Firmware, kind: Kind, srqn: u32) -> Result<&mut Srq, CmdError> {
+/// The queue with this number, if it was made by this kind's command, and the command's user
+/// context may reach it.
+fn find<'a>(fw: &'a mut Firmware, cx: &Cx, kind: Kind, srqn: u32) -> Result<&'a mut Srq, CmdError> {
     let srq = fw.srqs.get_mut(srqn).filter(|srq| srq.kind == kind);
+    error::owned(srq.as_ref().map(|srq| srq.uid), cx.uid, srqn, &error::NO_SUCH_SRQ)?;
     srq.ok_or_else(|| error::NO_SUCH_SRQ.with(format!("{kind:?} {srqn:#x}")))
 }
 
-fn destroy(fw: &mut Firmware, kind: Kind, srqn: u32) -> Result<(), CmdError> {
-    find(fw, kind, srqn)?;
+fn remove(fw: &mut Firmware, cx: &Cx, kind: Kind, srqn: u32) -> Result<(), CmdError> {
+    find(fw, cx, kind, srqn)?;
     let srq = fw.srqs.remove(srqn).map_err(|e| error::removal(e, &error::NO_SUCH_SRQ))?;
     release(fw, srq.pd, srq.cqn, srq.xrcd);
     Ok(())
@@ -193,7 +204,7 @@ fn set_limit(
     srqn: u32,
     limit: u16,
 ) -> Result<(), CmdError> {
-    let srq = find(fw, kind, srqn)?;
+    let srq = find(fw, cx, kind, srqn)?;
     judge_limit(limit, srq.log_size)?;
     srq.limit = limit;
     check_limit(fw, (cx.bus, cx.probe), srqn);
@@ -222,9 +233,9 @@ pub fn break_down(fw: &mut Firmware, cx: (&dyn Bus, &Probe), srqn: u32, why: &'s
 }
 
 /// CREATE_SRQ.
-pub fn create_srq(
+pub fn create(
     fw: &mut Firmware,
-    _cx: &Cx,
+    cx: &Cx,
     input: CreateSrqIn<&[u8]>,
     mut out: CreateSrqOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
@@ -235,7 +246,7 @@ pub fn create_srq(
         log_stride: context.log_rq_stride() + LOG_STRIDE_UNIT,
         page_offset: context.page_offset(),
         log_page_size: context.log_page_size(),
-        pas: input.tail(),
+        pas: tail(input.0, CreateSrqIn::SIZE),
         pd: context.pd(),
         cqn: None,
         xrcd: None,
@@ -244,14 +255,14 @@ pub fn create_srq(
         limit: context.lwm(),
         context: context.0,
     };
-    out.set_srqn(make(fw, &parts)?);
+    out.set_srqn(make(fw, cx, &parts)?);
     Ok(())
 }
 
 /// CREATE_XRC_SRQ.
-pub fn create_xrc_srq(
+pub fn create_xrc(
     fw: &mut Firmware,
-    _cx: &Cx,
+    cx: &Cx,
     input: CreateXrcSrqIn<&[u8]>,
     mut out: CreateXrcSrqOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
@@ -265,23 +276,24 @@ pub fn create_xrc_srq(
         log_stride: context.log_rq_stride() + LOG_STRIDE_UNIT,
         page_offset: context.page_offset(),
         log_page_size: context.log_page_size(),
-        pas: input.tail(),
+        pas: tail(input.0, CreateXrcSrqIn::SIZE),
         pd: context.pd(),
         cqn: Some(context.cqn()),
         xrcd: Some(context.xrcd()),
         user_index: context.user_index(),
-        doorbell_record: context.dbr_addr(),
+        doorbell_record: u64::from(context.db_record_addr_h()) << 32
+            | u64::from(context.db_record_addr_l()) << 2,
         limit: context.lwm(),
         context: context.0,
     };
-    out.set_xrc_srqn(make(fw, &parts)?);
+    out.set_xrc_srqn(make(fw, cx, &parts)?);
     Ok(())
 }
 
 /// CREATE_RMP.
 pub fn create_rmp(
     fw: &mut Firmware,
-    _cx: &Cx,
+    cx: &Cx,
     input: CreateRmpIn<&[u8]>,
     mut out: CreateRmpOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
@@ -296,7 +308,7 @@ pub fn create_rmp(
         log_stride: wq.log_wq_stride(),
         page_offset: wq.page_offset(),
         log_page_size: wq.log_wq_pg_sz(),
-        pas: wq.tail(),
+        pas: tail(input.0, CreateRmpIn::SIZE),
         pd: wq.pd(),
         cqn: None,
         xrcd: None,
@@ -305,37 +317,37 @@ pub fn create_rmp(
         limit: wq.lwm(),
         context: wq.0,
     };
-    out.set_rmpn(make(fw, &parts)?);
+    out.set_rmpn(make(fw, cx, &parts)?);
     Ok(())
 }
 
 /// DESTROY_SRQ.
-pub fn destroy_srq(fw: &mut Firmware, _cx: &Cx, input: DestroySrqIn<&[u8]>) -> Result<(), CmdError> {
-    destroy(fw, Kind::Basic, input.srqn())
+pub fn destroy(fw: &mut Firmware, cx: &Cx, input: DestroySrqIn<&[u8]>) -> Result<(), CmdError> {
+    remove(fw, cx, Kind::Basic, input.srqn())
 }
 
 /// DESTROY_XRC_SRQ.
-pub fn destroy_xrc_srq(
+pub fn destroy_xrc(
     fw: &mut Firmware,
-    _cx: &Cx,
+    cx: &Cx,
     input: DestroyXrcSrqIn<&[u8]>,
 ) -> Result<(), CmdError> {
-    destroy(fw, Kind::Xrc, input.xrc_srqn())
+    remove(fw, cx, Kind::Xrc, input.xrc_srqn())
 }
 
 /// DESTROY_RMP.
-pub fn destroy_rmp(fw: &mut Firmware, _cx: &Cx, input: DestroyRmpIn<&[u8]>) -> Result<(), CmdError> {
-    destroy(fw, Kind::Rmp, input.rmpn())
+pub fn destroy_rmp(fw: &mut Firmware, cx: &Cx, input: DestroyRmpIn<&[u8]>) -> Result<(), CmdError> {
+    remove(fw, cx, Kind::Rmp, input.rmpn())
 }
 
 /// QUERY_SRQ.
-pub fn query_srq(
+pub fn query(
     fw: &mut Firmware,
     cx: &Cx,
     input: QuerySrqIn<&[u8]>,
     mut out: QuerySrqOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
-    let srq = find(fw, Kind::Basic, input.srqn())?;
+    let srq = find(fw, cx, Kind::Basic, input.srqn())?;
     let mut context = out.srq_context_entry_mut();
     copy(context.0, &srq.context);
     context.set_state(srq.broken.into());
@@ -345,13 +357,13 @@ pub fn query_srq(
 }
 
 /// QUERY_XRC_SRQ.
-pub fn query_xrc_srq(
+pub fn query_xrc(
     fw: &mut Firmware,
     cx: &Cx,
     input: QueryXrcSrqIn<&[u8]>,
     mut out: QueryXrcSrqOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
-    let srq = find(fw, Kind::Xrc, input.xrc_srqn())?;
+    let srq = find(fw, cx, Kind::Xrc, input.xrc_srqn())?;
     let mut context = out.xrc_srq_context_entry_mut();
     copy(context.0, &srq.context);
     context.set_state(srq.broken.into());
@@ -363,11 +375,11 @@ pub fn query_xrc_srq(
 /// QUERY_RMP.
 pub fn query_rmp(
     fw: &mut Firmware,
-    _cx: &Cx,
+    cx: &Cx,
     input: QueryRmpIn<&[u8]>,
     mut out: QueryRmpOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
-    let srq = find(fw, Kind::Rmp, input.rmpn())?;
+    let srq = find(fw, cx, Kind::Rmp, input.rmpn())?;
     let mut context = out.rmp_context_mut();
     context.set_state(if srq.broken { RMP_ERROR } else { RMP_READY });
     let mut wq = context.wq_mut();
@@ -378,13 +390,13 @@ pub fn query_rmp(
 }
 
 /// ARM_RQ: the limit of a basic SRQ.
-pub fn arm_rq(fw: &mut Firmware, cx: &Cx, input: ArmRqIn<&[u8]>) -> Result<(), CmdError> {
+pub fn arm(fw: &mut Firmware, cx: &Cx, input: ArmRqIn<&[u8]>) -> Result<(), CmdError> {
     expect_op_mod(cx, 1)?;
     set_limit(fw, cx, Kind::Basic, input.srq_number(), input.lwm())
 }
 
 /// ARM_XRC_SRQ: the limit of an XRC SRQ.
-pub fn arm_xrc_srq(fw: &mut Firmware, cx: &Cx, input: ArmXrcSrqIn<&[u8]>) -> Result<(), CmdError> {
+pub fn arm_xrc(fw: &mut Firmware, cx: &Cx, input: ArmXrcSrqIn<&[u8]>) -> Result<(), CmdError> {
     expect_op_mod(cx, 1)?;
     set_limit(fw, cx, Kind::Xrc, input.xrc_srqn(), input.lwm())
 }
@@ -400,7 +412,7 @@ fn expect_op_mod(cx: &Cx, op_mod: u16) -> Result<(), CmdError> {
 /// MODIFY_RMP: the limit.
 pub fn modify_rmp(fw: &mut Firmware, cx: &Cx, input: ModifyRmpIn<&[u8]>) -> Result<(), CmdError> {
     let rmpn = input.rmpn();
-    find(fw, Kind::Rmp, rmpn)?;
+    find(fw, cx, Kind::Rmp, rmpn)?;
     if input.rmp_state() != RMP_READY {
         return Err(error::BAD_VALUE.with(format!("RMP state {}", input.rmp_state())));
     }

@@ -5,7 +5,8 @@
 //!   [`firmware::Firmware`], so that a command sees and changes the same state as a work request.
 //! - `send`: the send queue of one queue pair: WQEs are fetched, executed, completed, flushed.
 //! - `wqe`: one WQE, copied out of the ring once and judged in the copy.
-//! - `umr`: edits of memory keys. `datagram`: packets of unreliable datagrams.
+//! - `umr`: edits of memory keys.
+//! - `datagram`: packets of unreliable datagrams. `headers`: what stands before their payload.
 //! - `receive`: where a packet's bytes go: receive queues, shared or not.
 //! - `memory`: guest memory through keys. `completion`: what the driver is told in the end.
 //!
@@ -20,6 +21,7 @@
 
 mod completion;
 mod datagram;
+mod headers;
 mod memory;
 mod receive;
 mod send;
@@ -30,7 +32,9 @@ mod wqe;
 use std::collections::VecDeque;
 
 use dma::Bus;
+use firmware::qp::State;
 use firmware::{Firmware, Work, cq};
+use layouts::{CqDoorbell, WqeCtrlSeg};
 use probe::Probe;
 
 use memory::Scratch;
@@ -45,7 +49,7 @@ const TIMER_COST: usize = 256;
 /// Whose turn it is.
 #[derive(Debug, Default)]
 pub struct Engine {
-    /// Queue pairs whose send queue has or may have work, each once, in the order of their turns.
+    /// Queue pairs that have or may have work, each once, in the order of their turns.
     ready: VecDeque<u32>,
     timers: Timers,
     scratch: Scratch,
@@ -67,10 +71,10 @@ impl Engine {
     /// A send queue doorbell of UAR page `uar`: the first eight bytes of the last WQE that was
     /// posted, which name the queue pair. How much was posted is in its doorbell record.
     pub fn sq_doorbell(&mut self, fw: &mut Firmware, cx: Cx, uar: u32, words: [u8; 8]) {
-        let qpn = wqe::doorbell_qpn(&words);
+        let qpn = WqeCtrlSeg(&words[..]).qpn();
         match fw.qps.get(qpn) {
             // Nothing can be posted yet, and what is in the ring is of an earlier life.
-            Some(qp) if qp.uar == Some(uar) && qp.state == firmware::qp::State::Reset => {}
+            Some(qp) if qp.uar == Some(uar) && qp.state == State::Reset => {}
             Some(qp) if qp.uar == Some(uar) => self.wake(fw, qpn),
             _ => cx.1.mistake("send queue doorbell", || {
                 format!("UAR {uar} rings for QP {qpn:#x}, which is not one of its own")
@@ -81,10 +85,9 @@ impl Engine {
     /// A completion queue doorbell of UAR page `uar`: what is asked for and the consumer index, and
     /// the queue's number.
     pub fn cq_doorbell(&mut self, fw: &mut Firmware, cx: Cx, uar: u32, words: [u8; 8]) {
-        let [a, b, c, d, e, f, g, h] = words;
-        let (hi, lo) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
-        if let Some(deadline) = cq::arm(fw, cx, uar, hi, lo) {
-            self.timers.set(Timer::CompletionEvent(lo & 0xff_ffff), deadline, 0);
+        let doorbell = CqDoorbell(&words[..]);
+        if let Some(deadline) = cq::arm(fw, cx, uar, doorbell) {
+            self.timers.set(Timer::CompletionEvent(doorbell.cqn()), deadline, 0);
         }
     }
 
@@ -93,10 +96,8 @@ impl Engine {
     pub fn run(&mut self, fw: &mut Firmware, cx: Cx, budget: usize) -> bool {
         let mut left = budget;
         while let Some(work) = fw.work.pop_front() {
-            match work {
-                Work::SendQueue(qpn) => self.wake(fw, qpn),
-                Work::Flush(qpn) => self.flush(fw, qpn),
-            }
+            let Work::QueuePair(qpn) = work;
+            self.wake(fw, qpn);
         }
         while left > 0
             && let Some((timer, wait)) = self.timers.due(fw.now)
@@ -104,14 +105,16 @@ impl Engine {
             left = left.saturating_sub(TIMER_COST);
             match timer {
                 Timer::CompletionEvent(cqn) => cq::event_due(fw, cx, cqn),
-                Timer::LateReceives(qpn) => left = left.saturating_sub(self.late(fw, cx, qpn, wait)),
+                Timer::LateReceives(qpn) => {
+                    left = left.saturating_sub(self.late(fw, cx, qpn, wait))
+                }
             }
         }
         while left > 0
             && let Some(qpn) = self.ready.pop_front()
         {
-            if let Some(sq) = fw.qps.get_mut(qpn).and_then(|qp| qp.sq.as_mut()) {
-                sq.queued = false;
+            if let Some(qp) = fw.qps.get_mut(qpn) {
+                qp.queued = false;
             }
             let turn = self.turn(fw, cx, qpn);
             left = left.saturating_sub(turn.cost);
@@ -141,12 +144,12 @@ impl Engine {
         *lost = Lost::default();
     }
 
-    /// Gives the send queue of `qpn` a turn, if it has one and does not wait for its turn already.
+    /// Lets a queue pair wait for its turn, if it does not already.
     fn wake(&mut self, fw: &mut Firmware, qpn: u32) {
-        if let Some(sq) = fw.qps.get_mut(qpn).and_then(|qp| qp.sq.as_mut())
-            && !sq.queued
+        if let Some(qp) = fw.qps.get_mut(qpn)
+            && !qp.queued
         {
-            sq.queued = true;
+            qp.queued = true;
             self.ready.push_back(qpn);
         }
     }

@@ -2,7 +2,7 @@
 
 use dma::Bus;
 use firmware::qp::{LOG_WQEBB, Qp, SendQueue};
-use layouts::{WqeCtrlSeg, WqeDataSeg, WqeOpcode};
+use layouts::{WqeCtrlSeg, WqeDataSeg, WqeInlineSeg, WqeOpcode};
 
 use crate::completion::{BAD_WQE, Failure};
 use crate::memory::Range;
@@ -15,15 +15,6 @@ const UNIT: usize = 16;
 const MAX: usize = firmware::qp::MAX_SEND_WQE as usize;
 /// A length of zero in a data segment stands for this.
 pub const LONGEST: u64 = 1 << 31;
-/// A data segment's length with this bit is an inline segment's.
-const INLINE: u32 = 1 << 31;
-/// The bits of an inline segment's length.
-const INLINE_LENGTH: u32 = 0x3ff;
-
-/// The queue pair that a doorbell is for.
-pub fn doorbell_qpn(words: &[u8]) -> u32 {
-    WqeCtrlSeg(words).qpn()
-}
 
 /// A WQE.
 pub struct Wqe {
@@ -114,14 +105,14 @@ pub enum Data<'a> {
 impl<'a> Data<'a> {
     /// The first segment of `bytes`, and how long it is.
     fn first(bytes: &'a [u8]) -> Result<(Self, usize), Failure> {
-        let segment = WqeDataSeg(bytes.get(..UNIT).ok_or(BAD_WQE)?);
-        let count = segment.byte_count();
-        if count & INLINE != 0 {
-            let len = (count & INLINE_LENGTH) as usize;
-            let data = bytes.get(4..4 + len).ok_or(BAD_WQE)?;
-            return Ok((Self::Inline(data), (4 + len).next_multiple_of(UNIT)));
+        let inline = WqeInlineSeg(bytes);
+        if inline.inline() {
+            let end = WqeInlineSeg::SIZE + usize::from(inline.byte_count());
+            let data = bytes.get(WqeInlineSeg::SIZE..end).ok_or(BAD_WQE)?;
+            return Ok((Self::Inline(data), end.next_multiple_of(UNIT)));
         }
-        let len = if count == 0 { LONGEST } else { count.into() };
+        let segment = WqeDataSeg(bytes.get(..UNIT).ok_or(BAD_WQE)?);
+        let len = if segment.byte_count() == 0 { LONGEST } else { segment.byte_count().into() };
         let range = Range { key: segment.lkey(), addr: segment.addr(), len };
         Ok((Self::Memory(range), UNIT))
     }
@@ -137,6 +128,12 @@ mod tests {
         wqe
     }
 
+    fn inline(bytes: &mut [u8], len: u16) {
+        let mut segment = WqeInlineSeg(bytes);
+        segment.set_inline(true);
+        segment.set_byte_count(len);
+    }
+
     #[test]
     fn data_segments_of_both_kinds() {
         let mut bytes = [0; 64];
@@ -144,7 +141,7 @@ mod tests {
         memory.set_byte_count(5);
         memory.set_lkey(0x1234);
         memory.set_addr(0x1_0000_0000);
-        bytes[16..20].copy_from_slice(&(INLINE | 20).to_be_bytes());
+        inline(&mut bytes[16..], 20);
         bytes[20..40].fill(7);
         let wqe = wqe(&bytes);
         let data: Vec<_> = wqe.data(0).collect();
@@ -162,7 +159,7 @@ mod tests {
     #[test]
     fn an_inline_segment_longer_than_the_wqe() {
         let mut bytes = [0; 32];
-        bytes[..4].copy_from_slice(&(INLINE | 29).to_be_bytes());
+        inline(&mut bytes, 29);
         let wqe = wqe(&bytes);
         assert_eq!(wqe.data(0).collect::<Vec<_>>(), [Err(BAD_WQE)]);
     }

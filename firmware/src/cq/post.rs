@@ -9,7 +9,7 @@
 //! request that it has answered already, and answering it again costs one event.
 
 use dma::Bus;
-use layouts::{Cqe64, EventType};
+use layouts::{CqDoorbell, Cqe64, CqeOpcode, EventType};
 use probe::{Counter, Probe};
 
 use super::{Armed, Cq, Health};
@@ -19,12 +19,8 @@ use crate::ring::PageList;
 
 /// Producer and consumer indices are 24 bits wide.
 const INDEX_MASK: u32 = 0xff_ffff;
-/// Where the entry proper begins in one of 128 bytes.
-const ENTRY: usize = 64;
-/// Opcodes of entries (MLX5_CQE_*).
-const RESIZE_CQ: u8 = 5;
-const REQ_ERR: u8 = 13;
-const RESP_ERR: u8 = 14;
+/// Bytes of an entry proper: the last of one of 128.
+const ENTRY: usize = Cqe64::SIZE;
 /// Syndromes of a CQ_ERROR event.
 const OVERRUN: u8 = 1;
 const ACCESS: u8 = 2;
@@ -68,8 +64,8 @@ impl Cq {
     /// Writes an entry at the producer index.
     fn write(&self, bus: &dyn Bus, entry: &mut Cqe64<[u8; ENTRY]>) -> Option<()> {
         let slot = u64::from(self.producer & (self.size() - 1));
-        let at = self.ring.entry(slot, self.log_stride.into())?;
-        let at = at.checked_add((self.entry_size() - ENTRY) as u64)?;
+        let begin = (slot << self.log_stride) + (self.entry_size() - ENTRY) as u64;
+        let (at, _) = self.ring.locate(begin)?;
         entry.set_owner(self.producer >> self.log_size & 1 == 1);
         let (last, body) = entry.0.split_last()?;
         bus.write(at, body).ok()?;
@@ -93,7 +89,7 @@ impl Cq {
             )));
         }
         let mut entry = Cqe64([0; ENTRY]);
-        entry.set_opcode(RESIZE_CQ);
+        entry.set_opcode(CqeOpcode::RESIZE_CQ.0);
         self.write(bus, &mut entry)
             .ok_or_else(|| error::BAD_PAGE_LIST.with("the old buffer is not mapped"))?;
         self.producer = self.producer.wrapping_add(1) & INDEX_MASK;
@@ -159,7 +155,7 @@ pub fn post(
         return Err(Lost);
     }
     probe.count(Counter::Cqe);
-    if entry.se() || matches!(entry.opcode(), REQ_ERR | RESP_ERR) {
+    if entry.se() || matches!(CqeOpcode(entry.opcode()), CqeOpcode::REQ_ERR | CqeOpcode::RESP_ERR) {
         cq.last_solicited = Some(cq.producer);
     }
     cq.producer = cq.producer.wrapping_add(1) & INDEX_MASK;
@@ -201,13 +197,15 @@ fn tell(fw: &mut Firmware, cx: (&dyn Bus, &Probe), cqn: u32, due: Due) -> Option
     }
 }
 
-/// A doorbell of UAR page `uar` for completion queues: `hi` holds what is asked for and the
-/// consumer index, `lo` the queue's number. Entries beyond the index are told of at once. Returns
-/// when [`event_due`] wants to be called, as [`post`] does.
-pub fn arm(fw: &mut Firmware, cx: (&dyn Bus, &Probe), uar: u32, hi: u32, lo: u32) -> Option<u64> {
-    let cqn = lo & INDEX_MASK;
-    let consumer = hi & INDEX_MASK;
-    let now = fw.now;
+/// A doorbell of UAR page `uar` for completion queues. Entries beyond the consumer index are told
+/// of at once. Returns when [`event_due`] wants to be called, as [`post`] does.
+pub fn arm(
+    fw: &mut Firmware,
+    cx: (&dyn Bus, &Probe),
+    uar: u32,
+    doorbell: CqDoorbell<&[u8]>,
+) -> Option<u64> {
+    let (cqn, consumer, now) = (doorbell.cqn(), doorbell.ci(), fw.now);
     let Some(cq) = fw.cqs.get_mut(cqn).filter(|cq| cq.uar == uar) else {
         cx.1.mistake("completion queue doorbell", || {
             format!("UAR {uar} rings for CQ {cqn:#x}, which is not one of its own")
@@ -217,11 +215,13 @@ pub fn arm(fw: &mut Firmware, cx: (&dyn Bus, &Probe), uar: u32, hi: u32, lo: u32
     if !cq.consumed(consumer) {
         let (from, to) = (cq.consumer, cq.producer);
         cx.1.mistake("completion queue consumer index", || {
-            format!("CQ {cqn:#x}: consumer index {consumer:#x} is not between {from:#x} and {to:#x}")
+            format!(
+                "CQ {cqn:#x}: consumer index {consumer:#x} is not between {from:#x} and {to:#x}"
+            )
         });
         return None;
     }
-    cq.armed = if hi >> 24 & 1 == 1 { Armed::Solicited } else { Armed::Next };
+    cq.armed = if doorbell.solicited() { Armed::Solicited } else { Armed::Next };
     cq.armed_at = consumer;
     cq.deadline = None;
     let due = cq.due(now, false);

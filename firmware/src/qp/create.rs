@@ -9,7 +9,7 @@ use super::{
 use crate::cq::{copy, doorbell_record, page_offset};
 use crate::error::{self, CmdError};
 use crate::ring::PageList;
-use crate::{Cx, Firmware, srq};
+use crate::{Cx, Firmware, srq, tail};
 
 /// Values of the context's `rq_type`.
 const RQ_OWN: u8 = 0;
@@ -21,14 +21,14 @@ const LOG_STRIDE_UNIT: u8 = 4;
 /// CREATE_QP.
 pub fn create(
     fw: &mut Firmware,
-    _cx: &Cx,
+    cx: &Cx,
     input: CreateQpIn<&[u8]>,
     mut out: CreateQpOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
     if input.qpc_ext() {
         return Err(error::BAD_ATTRIBUTE.with("an extended context"));
     }
-    let qp = judge(fw, &input.qpc(), input.tail())?;
+    let qp = judge(fw, cx.uid, &input.qpc(), tail(input.0, CreateQpIn::SIZE))?;
     let needs = references(&qp);
     hold(fw, &needs)?;
     match fw.qps.insert(qp) {
@@ -44,7 +44,7 @@ pub fn create(
 }
 
 /// The queue pair that a context describes.
-fn judge(fw: &Firmware, qpc: &Qpc<&[u8]>, pas: &[u8]) -> Result<Qp, CmdError> {
+fn judge(fw: &Firmware, uid: u16, qpc: &Qpc<&[u8]>, pas: &[u8]) -> Result<Qp, CmdError> {
     let service = Service::from_code(qpc.st())
         .ok_or_else(|| error::BAD_ATTRIBUTE.with(format!("service type {:#x}", qpc.st())))?;
     if qpc.wq_signature() {
@@ -81,7 +81,9 @@ fn judge(fw: &Firmware, qpc: &Qpc<&[u8]>, pas: &[u8]) -> Result<Qp, CmdError> {
         user_index: qpc.user_index(),
         doorbell_record: doorbell_record(qpc.dbr_addr())?,
         buffer,
+        queued: false,
         last_wqe_told: false,
+        uid,
         context,
     })
 }
@@ -110,7 +112,7 @@ fn send_queue(qpc: &Qpc<&[u8]>, offset: u64) -> Result<SendQueue, CmdError> {
         return Err(error::BAD_QUEUE_SIZE.with(format!("2^{log_size} basic blocks")));
     }
     let cqn = qpc.cqn_snd();
-    Ok(SendQueue { log_size, offset, cqn, next: 0, posted: 0, queued: false })
+    Ok(SendQueue { log_size, offset, cqn, next: 0, posted: 0 })
 }
 
 /// An object that a queue pair refers to.

@@ -9,7 +9,7 @@ use layouts::{
     Rtr2rtsQpIn, Rts2rtsQpIn, Sqd2rtsQpIn, Sqerr2rtsQpIn, get_bits, set_bits,
 };
 
-use super::{Qp, Receives, Service, unknown};
+use super::{Qp, Receives, Service, find};
 use crate::error::{self, CmdError};
 use crate::{Cx, Firmware, Work, port};
 
@@ -68,7 +68,7 @@ struct Field {
 
 /// The field of a layout that has this name. Runs while compiling: a name that does not exist does
 /// not compile.
-const fn find(layout: &LayoutInfo, name: &str) -> Field {
+const fn field(layout: &LayoutInfo, name: &str) -> Field {
     let mut n = 0;
     while n < layout.fields.len() {
         let field = &layout.fields[n];
@@ -84,13 +84,26 @@ const fn find(layout: &LayoutInfo, name: &str) -> Field {
 const fn part(layout: &LayoutInfo, name: &str) -> usize {
     let mut n = 0;
     while n < layout.parts.len() {
-        let (part, at, _) = layout.parts[n];
-        if equal(part.as_bytes(), name.as_bytes()) {
-            return at;
+        let part = &layout.parts[n];
+        if equal(part.name.as_bytes(), name.as_bytes()) {
+            return part.byte;
         }
         n += 1;
     }
     panic!("no such part")
+}
+
+/// An array of a layout that begins at byte `from`.
+const fn array(layout: &LayoutInfo, name: &str, from: usize) -> Field {
+    let mut n = 0;
+    while n < layout.arrays.len() {
+        let array = &layout.arrays[n];
+        if equal(array.name.as_bytes(), name.as_bytes()) {
+            return Field { bit: (from + array.byte) * 8, width: array.element * array.count * 8 };
+        }
+        n += 1;
+    }
+    panic!("no such array")
 }
 
 const fn equal(a: &[u8], b: &[u8]) -> bool {
@@ -109,18 +122,22 @@ const fn equal(a: &[u8], b: &[u8]) -> bool {
 
 /// A field of the context itself.
 const fn qpc(name: &str) -> Field {
-    find(&Qpc::INFO, name)
+    field(&Qpc::INFO, name)
 }
 
 /// A field of the primary address path.
 const fn path(name: &str) -> Field {
-    let field = find(&Ads::INFO, name);
-    Field { bit: part(&Qpc::INFO, "primary_address_path") * 8 + field.bit, width: field.width }
+    let Field { bit, width } = field(&Ads::INFO, name);
+    Field { bit: PRIMARY * 8 + bit, width }
 }
 
+/// Where the primary address path begins.
+const PRIMARY: usize = part(&Qpc::INFO, "primary_address_path");
 /// The whole alternate path.
 const ALTERNATE: Field =
     Field { bit: part(&Qpc::INFO, "secondary_address_path") * 8, width: Ads::SIZE * 8 };
+/// The remote GID of the primary path.
+const RGID: Field = array(&Ads::INFO, "rgid_rip", PRIMARY);
 
 /// One command of the state machine.
 struct Transition {
@@ -169,8 +186,7 @@ static INIT2RTR: Transition = Transition {
         path("hop_limit"),
         path("tclass"),
         path("flow_label"),
-        path("rgid_rip_hi"),
-        path("rgid_rip_lo"),
+        RGID,
         path("sl"),
     ],
 };
@@ -214,8 +230,7 @@ static OPTIONAL: &[(u32, &[Field])] = &[
             path("hop_limit"),
             path("tclass"),
             path("flow_label"),
-            path("rgid_rip_hi"),
-            path("rgid_rip_lo"),
+            RGID,
             path("sl"),
         ],
     ),
@@ -283,12 +298,13 @@ fn judge(fw: &Firmware, service: Service, to: State, context: &Qpc<&[u8]>) -> Re
 /// Carries a transition out.
 fn change(
     fw: &mut Firmware,
+    cx: &Cx,
     transition: &Transition,
     qpn: u32,
     mask: u32,
     new: Qpc<&[u8]>,
 ) -> Result<(), CmdError> {
-    let qp = fw.qps.get(qpn).ok_or_else(|| unknown(qpn))?;
+    let qp = find(fw, cx, qpn)?;
     if qp.state != transition.from {
         let (is, wants) = (qp.state.name(), transition.from.name());
         return Err(error::BAD_STATE_CHANGE.with(format!("QP {qpn:#x} is in {is}, not {wants}")));
@@ -296,29 +312,24 @@ fn change(
     if mask & REFUSED != 0 {
         return Err(error::BAD_ATTRIBUTE.with(format!("optional parameters {mask:#x}")));
     }
-    let mut context = qp.context;
+    let (service, mut context) = (qp.service, qp.context);
     take_all(transition, mask, new.0, &mut context);
-    judge(fw, qp.service, transition.to, &Qpc(&context[..]))?;
-    if qp.service == Service::RegUmr && transition.to == State::Init {
+    judge(fw, service, transition.to, &Qpc(&context[..]))?;
+    if service == Service::RegUmr && transition.to == State::Init {
         change_pd(fw, qpn, &mut context, new.pd())?;
     }
     if let Some(qp) = fw.qps.get_mut(qpn) {
         qp.context = context;
         qp.state = transition.to;
         if transition.to == State::Rts {
-            fw.work.push_back(Work::SendQueue(qpn));
+            fw.work.push_back(Work::QueuePair(qpn));
         }
     }
     Ok(())
 }
 
 /// The UMR queue pair is made without a protection domain and gets one with RST2INIT.
-fn change_pd(
-    fw: &mut Firmware,
-    qpn: u32,
-    context: &mut [u8],
-    pd: u32,
-) -> Result<(), CmdError> {
+fn change_pd(fw: &mut Firmware, qpn: u32, context: &mut [u8], pd: u32) -> Result<(), CmdError> {
     if !fw.mtt.hold_pd(pd) {
         return Err(error::NO_SUCH_PD.with(format!("PD {pd:#x}")));
     }
@@ -333,8 +344,8 @@ fn change_pd(
 macro_rules! handlers {
     ($( $(#[$doc:meta])* $name:ident($input:ident) = $transition:ident; )*) => { $(
         $(#[$doc])*
-        pub fn $name(fw: &mut Firmware, _cx: &Cx, input: $input<&[u8]>) -> Result<(), CmdError> {
-            change(fw, &$transition, input.qpn(), input.opt_param_mask(), input.qpc())
+        pub fn $name(fw: &mut Firmware, cx: &Cx, input: $input<&[u8]>) -> Result<(), CmdError> {
+            change(fw, cx, &$transition, input.qpn(), input.opt_param_mask(), input.qpc())
         }
     )* };
 }
@@ -357,18 +368,16 @@ handlers! {
 }
 
 /// 2ERR_QP, from any state: what its queues hold is flushed.
-pub fn to_error(fw: &mut Firmware, _cx: &Cx, input: Qp2errIn<&[u8]>) -> Result<(), CmdError> {
+pub fn to_err(fw: &mut Firmware, cx: &Cx, input: Qp2errIn<&[u8]>) -> Result<(), CmdError> {
     let qpn = input.qpn();
-    let qp = fw.qps.get_mut(qpn).ok_or_else(|| unknown(qpn))?;
-    qp.state = State::Error;
-    fw.work.push_back(Work::Flush(qpn));
+    find(fw, cx, qpn)?.state = State::Error;
+    fw.work.push_back(Work::QueuePair(qpn));
     Ok(())
 }
 
 /// 2RST_QP, from any state: what its queues hold is dropped.
-pub fn to_reset(fw: &mut Firmware, _cx: &Cx, input: Qp2rstIn<&[u8]>) -> Result<(), CmdError> {
-    let qpn = input.qpn();
-    fw.qps.get_mut(qpn).ok_or_else(|| unknown(qpn))?.reset();
+pub fn to_rst(fw: &mut Firmware, cx: &Cx, input: Qp2rstIn<&[u8]>) -> Result<(), CmdError> {
+    find(fw, cx, input.qpn())?.reset();
     Ok(())
 }
 
