@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use control::{Access, Hex, Mkey, MkeyPage, Missing, Piece, Refusal, RefusalKind, Request, Status, Translation};
+use control::{
+    Access, Hex, Missing, Mkey, MkeyPage, Piece, Refusal, RefusalKind, Request, Status, Translation,
+};
 use dma::Bus;
 use firmware::Firmware;
 use layouts::Opcode;
