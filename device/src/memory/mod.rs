@@ -53,7 +53,7 @@ impl Rights {
     /// Both.
     pub const READ_WRITE: Self = Self { read: true, write: true };
 
-    fn cover(self, needed: Self) -> bool {
+    pub(crate) fn cover(self, needed: Self) -> bool {
         (self.read || !needed.read) && (self.write || !needed.write)
     }
 }
