@@ -16,6 +16,7 @@ codes! {
         FLOW_TABLE = 0x07,
         ESWITCH_FLOW_TABLE = 0x08,
         ESWITCH = 0x09,
+        VECTOR_CALC = 0x0b,
         QOS = 0x0c,
         DEBUG = 0x0d,
         DEV_MEM = 0x0f,

@@ -59,7 +59,7 @@ macro_rules! layout {
             };
         }
 
-        #[allow(dead_code, non_snake_case)]
+        #[allow(dead_code, non_snake_case, clippy::len_without_is_empty)]
         impl<B: AsRef<[u8]>> $name<B> {
             $(
                 $(#[$fmeta])*
@@ -104,7 +104,7 @@ macro_rules! layout {
         }
 
         $crate::__private::paste! {
-            #[allow(dead_code, non_snake_case)]
+            #[allow(dead_code, non_snake_case, clippy::len_without_is_empty)]
             impl<B: AsMut<[u8]>> $name<B> {
                 $(
                     #[doc = concat!("Sets `", stringify!($field), "`.")]

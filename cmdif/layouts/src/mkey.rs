@@ -35,5 +35,8 @@ layout! {
         translations_octword_size: u32 = 0x34[31:0],
         relaxed_ordering_read: bool = 0x38[6:6],
         log_page_size: u8 = 0x38[5:0],
+        pcie_tph_en: bool = 0x3c[26:26],
+        pcie_tph_ph: u8 = 0x3c[25:24],
+        pcie_tph_steering_tag_index: u8 = 0x3c[23:16],
     }
 }

@@ -22,7 +22,6 @@ layout! {
         fec_100G_per_lane_in_pplm: bool = 0x08[23:23],
         shp_pbmc_pbsr_support: bool = 0x08[20:20],
         buffer_ownership: bool = 0x08[12:12],
-        resereved_at_54: u32 = 0x08[43:24],
         fec_50G_per_lane_in_pplm: bool = 0x0c[23:23],
         rx_icrc_encapsulated_counter: bool = 0x0c[18:18],
         ptys_extended_ethernet: bool = 0x0c[13:13],
