@@ -62,3 +62,56 @@ pub fn region(driver: &mut TestDriver, pd: u32, start: u64, count: usize) -> Reg
     let len = count as u64 * 4096 - (start & 4095);
     Region { start, len, log_page_size: 12, pages, pd, access: Access::ALL }
 }
+
+/// `count` pages of guest memory, whatever is in it, no two neighbours in the list adjacent.
+pub fn spread(pd: u32, start: u64, count: usize) -> Region {
+    let pages = (0..count as u64).map(|n| ((n ^ 1) << 13) % MEMORY as u64).collect();
+    let len = count as u64 * 4096 - (start & 4095);
+    Region { start, len, log_page_size: 12, pages, pd, access: Access::ALL }
+}
+
+/// The pieces of memory that a region is, in order.
+pub fn expected(region: &Region) -> Vec<(u64, u64)> {
+    let head = region.start & 4095;
+    let mut left = region.len;
+    let mut pieces: Vec<(u64, u64)> = Vec::new();
+    for (n, &page) in region.pages.iter().enumerate() {
+        let offset = if n == 0 { head } else { 0 };
+        let len = left.min(4096 - offset);
+        left -= len;
+        pieces.push((page + offset, len));
+    }
+    pieces
+}
+
+/// What the card says that all of a region is through a key, or why it refuses.
+pub fn translate(
+    driver: &mut TestDriver,
+    key: u32,
+    region: &Region,
+) -> Result<Vec<(u64, u64)>, String> {
+    let mut all = Vec::new();
+    loop {
+        let reply = ask(
+            driver,
+            control::Request::Translate {
+                key: control::Hex(key.into()),
+                address: control::Hex(region.start),
+                length: control::Hex(region.len),
+                access: control::Access::LocalWrite,
+                pd: Some(region.pd),
+                skip: all.len() as u64,
+                limit: 8192,
+            },
+        );
+        match serde_json::from_value(reply).expect("a translation") {
+            control::Translation::Pieces { pieces, more } => {
+                all.extend(pieces.into_iter().map(|piece| (piece.address.0, piece.length.0)));
+                if !more {
+                    return Ok(all);
+                }
+            }
+            control::Translation::Refused { reason, .. } => return Err(reason),
+        }
+    }
+}
