@@ -9,7 +9,7 @@
 //! request that it has answered already, and answering it again costs one event.
 
 use dma::Bus;
-use layouts::{CqDoorbell, Cqe64, CqeOpcode, EventType};
+use layouts::{CqDoorbell, CqDoorbellRecord, Cqe64, CqeOpcode, EventType};
 use probe::{Counter, Probe};
 
 use super::{Armed, Cq, Health};
@@ -52,13 +52,18 @@ impl Cq {
     }
 
     fn is_full(&mut self, bus: &dyn Bus) -> bool {
-        if self.pending() < self.size() {
-            return false;
-        }
-        if let Ok(consumer) = bus.read_be32(self.doorbell_record) {
-            self.consumed(consumer & INDEX_MASK);
+        if self.pending() >= self.size() {
+            self.look_at_record(bus);
         }
         self.pending() >= self.size()
+    }
+
+    /// Learns from the doorbell record how far the driver has read.
+    fn look_at_record(&mut self, bus: &dyn Bus) {
+        let mut record = [0; CqDoorbellRecord::SIZE];
+        if bus.read(self.doorbell_record, &mut record).is_ok() {
+            self.consumed(CqDoorbellRecord(record).ci());
+        }
     }
 
     /// Writes an entry at the producer index.
@@ -79,9 +84,9 @@ impl Cq {
         ring: PageList,
         log_size: u8,
     ) -> Result<(), CmdError> {
-        let full = self.is_full(bus);
+        self.look_at_record(bus);
         // The entries that the driver has not read and the one that ends them are copied over.
-        if full || self.pending() + 1 > 1 << log_size {
+        if self.pending() >= self.size().min(1 << log_size) {
             return Err(error::CQES_OUTSTANDING.with(format!(
                 "{} of {} entries, 2^{log_size} wanted",
                 self.pending(),
@@ -140,7 +145,7 @@ pub fn post(
     mut entry: Cqe64<[u8; ENTRY]>,
 ) -> Result<Option<u64>, Lost> {
     let (bus, probe) = cx;
-    let now = fw.now;
+    let (now, ticks) = (fw.now, ticks(fw.now, fw.profile.device_frequency_khz));
     let Some(cq) = fw.cqs.get_mut(cqn) else { return Err(Lost) };
     if cq.is_broken() {
         return Err(Lost);
@@ -149,18 +154,29 @@ pub fn post(
         fail(fw, cx, cqn, Health::Overrun, OVERRUN);
         return Err(Lost);
     }
-    entry.set_timestamp(now);
+    let opcode = CqeOpcode(entry.opcode());
+    let failed = matches!(opcode, CqeOpcode::REQ_ERR | CqeOpcode::RESP_ERR);
+    if !failed {
+        // An entry in error has its syndrome there.
+        entry.set_timestamp(ticks);
+    }
     if cq.write(bus, &mut entry).is_none() {
         fail(fw, cx, cqn, Health::WriteFailed, ACCESS);
         return Err(Lost);
     }
     probe.count(Counter::Cqe);
-    if entry.se() || matches!(CqeOpcode(entry.opcode()), CqeOpcode::REQ_ERR | CqeOpcode::RESP_ERR) {
+    if entry.se() || failed {
         cq.last_solicited = Some(cq.producer);
     }
     cq.producer = cq.producer.wrapping_add(1) & INDEX_MASK;
     let due = cq.due(now, true);
     Ok(tell(fw, cx, cqn, due))
+}
+
+/// The time as the device's internal timer shows it.
+fn ticks(now: u64, khz: u32) -> u64 {
+    let (ms, ns) = (now / 1_000_000, now % 1_000_000);
+    ms.wrapping_mul(khz.into()).wrapping_add(ns * u64::from(khz) / 1_000_000)
 }
 
 /// A queue that takes no more entries: the driver is told once.
