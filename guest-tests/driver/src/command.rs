@@ -1,10 +1,9 @@
 //! Commands: slots of the queue, chains of mailboxes, tokens, and what must be true of a reply.
 
-use dma::Dma;
 use layouts::{CommandMailbox, CommandQueueEntry, DeliveryStatus, MboxIn};
 
 use crate::memory::{Allocator, PAGE};
-use crate::port::{Result, broken};
+use crate::port::{Memory, Result, broken};
 
 /// The slot that is kept for MANAGE_PAGES, so that a command that waits for pages can't keep the
 /// pages from coming.
@@ -70,7 +69,7 @@ impl Commands {
     /// Writes a command into a slot; the doorbell is the caller's.
     pub(crate) fn prepare(
         &mut self,
-        memory: &dyn Dma,
+        memory: &dyn Memory,
         allocator: &mut Allocator,
         slot: u8,
         input: &[u8],
@@ -112,7 +111,7 @@ impl Commands {
     }
 
     /// Whether the card has handed a slot back, and with what delivery status.
-    pub(crate) fn poll(&self, memory: &dyn Dma, slot: u8) -> Result<Option<DeliveryStatus>> {
+    pub(crate) fn poll(&self, memory: &dyn Memory, slot: u8) -> Result<Option<DeliveryStatus>> {
         let mut bytes = [0; ENTRY as usize];
         // The last byte alone first: the rest is only good after it.
         let (_, status_own) = bytes.split_at_mut(ENTRY as usize - 1);
@@ -122,7 +121,7 @@ impl Commands {
     }
 
     /// Takes a command that was handed back out of its slot, with its output.
-    pub(crate) fn finish(&mut self, memory: &dyn Dma, slot: u8) -> Result<Vec<u8>> {
+    pub(crate) fn finish(&mut self, memory: &dyn Memory, slot: u8) -> Result<Vec<u8>> {
         let Some(cmd) = self.slots.get_mut(usize::from(slot)).and_then(Option::take) else {
             return broken(format!("slot {slot} completed without a command in it"));
         };
@@ -155,7 +154,7 @@ fn blocks(len: usize) -> usize {
 }
 
 fn write_chain(
-    memory: &dyn Dma,
+    memory: &dyn Memory,
     chain: &[u64],
     token: impl Fn(usize) -> u8,
     data: &[u8],
@@ -174,7 +173,7 @@ fn write_chain(
     Ok(())
 }
 
-fn read_output(memory: &dyn Dma, entry_at: u64, cmd: &InFlight) -> Result<Vec<u8>> {
+fn read_output(memory: &dyn Memory, entry_at: u64, cmd: &InFlight) -> Result<Vec<u8>> {
     let mut bytes = [0; ENTRY as usize];
     memory.read(entry_at, &mut bytes)?;
     if CommandQueueEntry(&bytes).token() != cmd.token {

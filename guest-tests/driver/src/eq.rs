@@ -1,6 +1,5 @@
 //! Event queues, from the driver's side.
 
-use dma::Dma;
 use layouts::{
     CreateEqIn, CreateEqOut, DestroyEqIn, DestroyEqOut, EqDoorbell, Eqe, EventType, Opcode,
     UAR_EQ_ARM,
@@ -8,7 +7,7 @@ use layouts::{
 
 use crate::driver::Driver;
 use crate::memory::PAGE;
-use crate::port::{Port, Result, broken};
+use crate::port::{Memory, Port, Result, broken};
 use crate::uar;
 
 const ENTRY: u64 = Eqe::SIZE as u64;
@@ -57,7 +56,7 @@ pub struct EventQueue {
 
 impl EventQueue {
     /// The next event, if the card has written one.
-    pub(crate) fn next(&mut self, memory: &dyn Dma) -> Result<Option<[u8; Eqe::SIZE]>> {
+    pub(crate) fn next(&mut self, memory: &dyn Memory) -> Result<Option<[u8; Eqe::SIZE]>> {
         let slot = u64::from(self.consumer) & ((1 << self.log_size) - 1);
         let at = self.at + slot * ENTRY;
         let mut owner = [0];

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use dma::{Dma, TestMemory};
+use dma::{Dma, DmaError, TestMemory};
 
-use crate::port::{Port, Result};
+use crate::port::{Memory, Port, Result};
 
 /// A card without a process around it.
 pub trait Card {
@@ -41,6 +41,16 @@ impl<C: Card> InProcess<C> {
     }
 }
 
+impl Memory for TestMemory {
+    fn read(&self, addr: u64, buf: &mut [u8]) -> std::result::Result<(), DmaError> {
+        Dma::read(self, addr, buf)
+    }
+
+    fn write(&self, addr: u64, data: &[u8]) -> std::result::Result<(), DmaError> {
+        Dma::write(self, addr, data)
+    }
+}
+
 impl<C: Card> Port for InProcess<C> {
     fn read32(&mut self, offset: u64) -> Result<u32> {
         let mut data = [0; 4];
@@ -58,7 +68,7 @@ impl<C: Card> Port for InProcess<C> {
         Ok(())
     }
 
-    fn memory(&self) -> &dyn Dma {
+    fn memory(&self) -> &dyn Memory {
         &self.memory
     }
 

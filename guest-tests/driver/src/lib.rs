@@ -31,4 +31,4 @@ pub use command::PAGES_SLOT;
 pub use driver::{Driver, Event};
 pub use ib::RdmaDevice;
 pub use in_process::{Card, InProcess};
-pub use port::{Error, Port, Result};
+pub use port::{Error, Memory, Port, Result};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dma::{Dma, DmaError};
+use dma::DmaError;
 use layouts::{DeliveryStatus, Status};
 use thiserror::Error;
 
@@ -65,6 +65,15 @@ pub(crate) fn broken<T>(rule: impl Into<String>) -> Result<T> {
     Err(Error::Protocol(rule.into()))
 }
 
+/// Guest memory, as its owner sees it.
+pub trait Memory {
+    /// Reads from a DMA address.
+    fn read(&self, addr: u64, buf: &mut [u8]) -> std::result::Result<(), DmaError>;
+
+    /// Writes to a DMA address, after everything that was written before.
+    fn write(&self, addr: u64, data: &[u8]) -> std::result::Result<(), DmaError>;
+}
+
 /// The registers of BAR0, guest memory and interrupts.
 ///
 /// Register values are as the PRM prints them: the first byte on the bus is the most significant.
@@ -79,7 +88,7 @@ pub trait Port {
     fn write64(&mut self, offset: u64, value: u64) -> Result<()>;
 
     /// Guest memory by DMA address.
-    fn memory(&self) -> &dyn Dma;
+    fn memory(&self) -> &dyn Memory;
 
     /// DMA addresses that the driver may use.
     fn memory_range(&self) -> std::ops::Range<u64>;
