@@ -1,8 +1,8 @@
 //! Fields, parts and arrays: read back as written, neighbours untouched, short bytes harmless.
 
 use layouts::{
-    Cqe64, CreateCqIn, Eqe, FieldInfo, Opcode, QpState, QueryHcaVportGidOut, SetDriverVersionIn,
-    Status, WqeCtrlSeg, all, be64_at, get_bits, set_bits,
+    CqDoorbell, Cqe64, CreateCqIn, EqDoorbell, Eqe, FieldInfo, InitialSegment, Opcode, QpState,
+    QueryHcaVportGidOut, SetDriverVersionIn, Status, WqeCtrlSeg, all, be64_at, get_bits, set_bits,
 };
 use proptest::prelude::*;
 
@@ -93,6 +93,38 @@ fn fields_are_big_endian() {
     ctrl.set_ce(2);
     ctrl.set_umr_mkey(0x0012_3456);
     assert_eq!(bytes, [0, 0x12, 0x34, 0x25, 0xab, 0xcd, 0xef, 9, 0, 0, 0, 8, 0, 0x12, 0x34, 0x56]);
+}
+
+/// What the headers have as one word, as drivers write and read it.
+#[test]
+fn fields_within_a_byte_or_word() {
+    // mlx5_ib's cq.c initializes entries with 0xf1: no completion, owned by the hardware.
+    let mut bytes = [0; Cqe64::SIZE];
+    bytes[0x3f] = 0xf1;
+    let cqe = Cqe64(&bytes[..]);
+    assert_eq!((cqe.opcode(), cqe.format(), cqe.se(), cqe.owner()), (15, 0, false, true));
+    // qp.h: MLX5_FENCE_MODE_FENCE | MLX5_WQE_CTRL_CQ_UPDATE_AND_EQE | MLX5_WQE_CTRL_SOLICITED.
+    let mut bytes = [0; WqeCtrlSeg::SIZE];
+    bytes[0x0b] = 2 << 5 | 3 << 2 | 1 << 1;
+    let ctrl = WqeCtrlSeg(&bytes[..]);
+    assert_eq!((ctrl.fence(), ctrl.ce(), ctrl.se()), (2, 3, true));
+    // Slots and stride of the command queue: cmd.c reads (word >> 4) & 0xf and word & 0xf.
+    let mut bytes = [0; 0x20];
+    bytes[0x14..0x18].copy_from_slice(&[0, 0, 0x07, 0x56]);
+    let segment = InitialSegment(&bytes[..]);
+    assert_eq!(segment.log_cmdq_size(), 5);
+    assert_eq!(segment.log_cmdq_stride(), 6);
+    assert_eq!(segment.nic_interface(), 7);
+    // Event queue 5, index 3: eq.c writes eqn << 24 | index.
+    let eq = EqDoorbell(0x0500_0003u32.to_be_bytes());
+    assert_eq!((eq.eqn(), eq.ci()), (5, 3));
+    // Completion queue 0x81, second request, index 7, next completion: mlx5_cq_arm in cq.h.
+    let cq = CqDoorbell(0x1000_0007_0000_0081u64.to_be_bytes());
+    assert_eq!((cq.sn(), cq.solicited(), cq.ci(), cq.cqn()), (1, false, 7, 0x81));
+    // Port 1: eq.c takes the upper half of the byte.
+    let mut bytes = [0; Eqe::SIZE];
+    bytes[0x28] = 0x10;
+    assert_eq!(Eqe(&bytes[..]).port().port_num(), 1);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use layouts::*;
 
 use crate::c::{Program, declarations, words};
 use crate::differences::Differences;
-use crate::headers::Kernel;
+use crate::headers::{KERNELS, Kernel};
 
 /// One of our types and where its values come from.
 struct Codes {
@@ -147,4 +147,13 @@ fn umr_bits_are_those_of_the_kernels() {
         }
     });
     differences.judge(include_str!("umr.txt"), "cmdif/layouts/tests/proof/umr.txt");
+}
+
+#[test]
+fn doorbells_are_where_the_kernels_have_them() {
+    for kernel in KERNELS.into_iter().filter(|kernel| kernel.gates) {
+        let (_, numbers) = kernel.tokens("doorbell.h");
+        assert_eq!(numbers.get("MLX5_CQ_DOORBELL"), Some(&UAR_CQ_ARM), "{}", kernel.name);
+        assert_eq!(numbers.get("MLX5_BF_OFFSET"), Some(&UAR_BF), "{}", kernel.name);
+    }
 }

@@ -13,9 +13,7 @@ use crate::ifc::Ifc;
 /// and the member (or first and last of several) that the fields are within.
 const WITHIN: &[(&str, &[&str], &[&str])] = &[
     ("mlx5_init_seg", &["nic_interface"], &["cmdq_addr_l_sz"]),
-    ("mlx5_init_seg", &["fw_reset_supported", "initializing"], &["initializing"]),
-    ("mlx5_init_seg", &["health_buffer"], &["health"]),
-    ("mlx5_init_seg", &["health_counter"], &["health_counter"]),
+    ("mlx5_init_seg", &["fw_reset_supported"], &["initializing"]),
     ("mlx5_eqe", &["owner"], &["owner"]),
     ("mlx5_eqe_port_state", &["port_num"], &["port"]),
     ("mlx5_eqe_page_fault.wqe", &["page_fault_type", "wq_num"], &["pftype_wq"]),
