@@ -1,5 +1,6 @@
 //! `cargo bench -p mtt`: what the device pays for a key and for a translation, beside what the
 //! machine asks for the memory accesses alone.
+#![allow(missing_docs, reason = "criterion's macros make functions")]
 
 use std::hint::black_box;
 use std::time::Duration;

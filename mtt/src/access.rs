@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::context::flag;
@@ -117,28 +116,9 @@ pub struct Piece {
     pub len: u64,
 }
 
-impl Piece {
-    /// Takes `next` in if it follows without a gap.
-    #[inline]
-    pub(crate) fn join(&mut self, next: Self) -> bool {
-        let follows = match (self.place, next.place) {
-            (Place::Memory(at), Place::Memory(next)) => at.checked_add(self.len) == Some(next),
-            (Place::Null, Place::Null) => true,
-            _ => false,
-        };
-        match self.len.checked_add(next.len).filter(|_| follows) {
-            Some(len) => {
-                self.len = len;
-                true
-            }
-            None => false,
-        }
-    }
-}
-
-/// The pieces of an answer, in the order of the key's addresses. Keep one and use it again: a few
-/// pieces are kept in place, and room for more is allocated once.
-pub type Pieces = SmallVec<[Piece; 4]>;
+/// The pieces of an answer, in the order of the key's addresses. Keep one and use it again, so that
+/// an answer finds room and allocates nothing.
+pub type Pieces = Vec<Piece>;
 
 /// Why a key can't be used so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

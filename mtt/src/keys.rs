@@ -165,11 +165,11 @@ impl Mtt {
             return Err(CreateError::NoEntryLeft { limit: self.limits.entries });
         }
         // Without rights of their own, entries permit what the key permits.
-        let permit = match context.mode {
+        let rights = match context.mode {
             Mode::Mtt if !pg_access => page_rights(true, true),
             _ => 0,
         };
-        let store = Store::from_segments(segments, words as usize, |word| word | permit)
+        let store = Store::from_segments(segments, words as usize, rights)
             .ok_or(CreateError::ListTooShort { octwords })?;
         if !self.pds.hold(context.pd) {
             return Err(CreateError::UnknownPd(context.pd));

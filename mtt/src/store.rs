@@ -1,5 +1,6 @@
-//! Where a key's translations are kept: 64-bit words by index, in the byte order of this machine.
-//! Two words are one octword; an MTT entry is one word, a KLM or KSM entry two.
+//! Where a key's translations are kept: 64-bit words by index. Two words are one octword; an MTT
+//! entry is one word, a KLM or KSM entry two. They stay in the byte order of the bus, so that a list
+//! is taken over at the speed of a copy; a word is turned when it is read.
 //!
 //! Memory is taken for what is filled, not for what the key reserves: a short list is one exact
 //! allocation, a longer one is made of blocks that come into being when they are first written.
@@ -36,12 +37,12 @@ impl Store {
         Self::Flat(Box::default())
     }
 
-    /// The first `words` words of the bytes in `segments`; `None` if there are fewer. Each word is
-    /// kept as `map` makes it.
+    /// The first `words` words of the bytes in `segments`, each with the bits in `set` set; `None`
+    /// if there are fewer.
     pub fn from_segments<'a>(
         segments: impl IntoIterator<Item = &'a [u8]>,
         words: usize,
-        map: impl Fn(u64) -> u64,
+        set: u64,
     ) -> Option<Self> {
         if words == 0 {
             return Some(Self::new());
@@ -58,14 +59,14 @@ impl Store {
         let store = if words <= BLOCK {
             let mut flat = Vec::with_capacity(words);
             for segment in segments {
-                flat.extend(words_of(segment).map(&map));
+                flat.extend(words_of(segment, set));
             }
             filled += flat.len();
             Self::Flat(flat.into())
         } else {
             let mut blocks = Blocks::default();
             for segment in segments {
-                filled += blocks.write(filled, segment, &map);
+                filled += blocks.write(filled, segment, set);
             }
             Self::Blocks(Box::new(blocks))
         };
@@ -76,10 +77,10 @@ impl Store {
     #[inline]
     pub fn get(&self, index: u64) -> u64 {
         let index = index as usize;
-        match self {
+        u64::from_be(match self {
             Self::Flat(words) => words.get(index).copied().unwrap_or(0),
             Self::Blocks(blocks) => blocks.get(index),
-        }
+        })
     }
 
     /// The octword at `index`.
@@ -143,7 +144,7 @@ impl Store {
                     longer.resize(at + count, 0);
                     *words = longer.into();
                 }
-                for (word, new) in words.iter_mut().skip(at).zip(words_of(bytes)) {
+                for (word, new) in words.iter_mut().skip(at).zip(words_of(bytes, 0)) {
                     *word = new;
                 }
             }
@@ -152,11 +153,11 @@ impl Store {
                 if !words.is_empty() {
                     blocks.put(0, words.iter().copied());
                 }
-                blocks.write(at, bytes, |word| word);
+                blocks.write(at, bytes, 0);
                 *self = Self::Blocks(Box::new(blocks));
             }
             Self::Blocks(blocks) => {
-                blocks.write(at, bytes, |word| word);
+                blocks.write(at, bytes, 0);
             }
         }
     }
@@ -206,10 +207,10 @@ impl Blocks {
         count_of
     }
 
-    fn write(&mut self, at: usize, bytes: &[u8], map: impl Fn(u64) -> u64) -> usize {
+    fn write(&mut self, at: usize, bytes: &[u8], set: u64) -> usize {
         let mut done = 0;
         while let Some(rest) = bytes.get(done * 8..).filter(|rest| rest.len() >= 8) {
-            done += self.put(at + done, words_of(rest).map(&map));
+            done += self.put(at + done, words_of(rest, set));
         }
         done
     }
@@ -223,8 +224,10 @@ fn zeroed() -> Block {
     }
 }
 
-fn words_of(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> {
-    bytes.as_chunks::<8>().0.iter().map(|&bytes| u64::from_be_bytes(bytes))
+/// The words of `bytes`, as they are kept, with the bits in `set` set.
+fn words_of(bytes: &[u8], set: u64) -> impl ExactSizeIterator<Item = u64> {
+    let set = set.to_be();
+    bytes.as_chunks::<8>().0.iter().map(move |&bytes| u64::from_ne_bytes(bytes) | set)
 }
 
 /// How many are not zero. (The sum can't overflow, and an addition that is not checked lets the
@@ -249,14 +252,14 @@ mod tests {
     fn a_list_is_taken_as_long_as_announced() {
         let list = bytes(&[1, 2, 3, 4]);
         let segments = [&list[..8], &[], &list[8..]];
-        let store = Store::from_segments(segments, 3, |word| word | 0x100).unwrap();
+        let store = Store::from_segments(segments, 3, 0x100).unwrap();
         assert_eq!([0, 1, 2, 3, u64::MAX].map(|at| store.get(at)), [0x101, 0x102, 0x103, 0, 0]);
         assert_eq!(store.octword(1), (0x103u128 << 64).to_be_bytes());
         assert_eq!(store.octword(u64::MAX), [0; 16]);
         assert_eq!((store.cost(), store.present(), store.end()), (3, 3, 2));
-        assert!(Store::from_segments(segments, 5, |word| word).is_none());
-        assert!(Store::from_segments([&list[..31]], 4, |word| word).is_none());
-        assert_eq!(Store::from_segments([&list[..]], 0, |word| word).unwrap().cost(), 0);
+        assert!(Store::from_segments(segments, 5, 0).is_none());
+        assert!(Store::from_segments([&list[..31]], 4, 0).is_none());
+        assert_eq!(Store::from_segments([&list[..]], 0, 0).unwrap().cost(), 0);
     }
 
     #[test]
@@ -264,12 +267,12 @@ mod tests {
         let words: Vec<u64> = (1..2000).collect();
         let list = bytes(&words);
         let segments = [&list[..256], &list[256..9000], &list[9000..]];
-        let store = Store::from_segments(segments, words.len(), |word| word).unwrap();
+        let store = Store::from_segments(segments, words.len(), 0).unwrap();
         for (at, &word) in words.iter().enumerate() {
             assert_eq!(store.get(at as u64), word);
         }
         assert_eq!((store.present(), store.cost()), (1999, 4 * 512 + 4));
-        assert!(Store::from_segments(segments, words.len() + 1, |word| word).is_none());
+        assert!(Store::from_segments(segments, words.len() + 1, 0).is_none());
     }
 
     proptest! {

@@ -46,14 +46,26 @@ impl Step {
 }
 
 impl Mtt {
-    /// Answers the question wholly: all pieces, adjacent ones joined, or a refusal and no piece.
+    /// Answers the question wholly: all pieces, those of memory that follow one another joined, or
+    /// a refusal and no piece.
     #[inline]
     pub fn translate(&self, question: &Question, pieces: &mut Pieces) -> Result<(), Refusal> {
         pieces.clear();
+        // Where a piece would have to begin to be joined to the last.
+        let mut end = None;
         let result = self.visit(question, |piece| {
-            if !pieces.last_mut().is_some_and(|last| last.join(piece)) {
-                pieces.push(piece);
+            let joins = match piece.place {
+                Place::Memory(addr) => end == Some(addr),
+                Place::Null => false,
+            };
+            match pieces.last_mut() {
+                Some(last) if joins => last.len += piece.len,
+                _ => pieces.push(piece),
             }
+            end = match piece.place {
+                Place::Memory(addr) => addr.checked_add(piece.len),
+                Place::Null => None,
+            };
             ControlFlow::Continue(())
         });
         if result.is_err() {

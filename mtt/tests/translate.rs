@@ -81,7 +81,8 @@ fn domain_and_queue_pair_of_the_asker() {
 
 #[test]
 fn each_right_is_its_own() {
-    let rights: [(Access, fn(&mut Context)); 5] = [
+    type TakeAway = fn(&mut Context);
+    let rights: [(Access, TakeAway); 5] = [
         (Access::LocalRead, |mkc| mkc.set_lr(false)),
         (Access::LocalWrite, |mkc| mkc.set_lw(false)),
         (Access::RemoteRead, |mkc| mkc.set_rr(false)),
