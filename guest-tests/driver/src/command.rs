@@ -120,6 +120,21 @@ impl Commands {
         Ok((!entry.ownership()).then(|| DeliveryStatus(entry.status())))
     }
 
+    /// The part of a command's output that is in its entry.
+    pub(crate) fn inline_output(&self, memory: &dyn Memory, slot: u8) -> Result<[u8; INLINE]> {
+        let mut bytes = [0; ENTRY as usize];
+        memory.read(self.entry_at(slot), &mut bytes)?;
+        Ok(CommandQueueEntry(&bytes).out())
+    }
+
+    /// Hands a slot to the card as it is.
+    pub(crate) fn hand_over(&self, memory: &dyn Memory, slot: u8) -> Result<()> {
+        let mut bytes = [0; ENTRY as usize];
+        CommandQueueEntry(&mut bytes[..]).set_ownership(true);
+        memory.write(self.entry_at(slot) + ENTRY - 1, &bytes[ENTRY as usize - 1..])?;
+        Ok(())
+    }
+
     /// Takes a command that was handed back out of its slot, with its output.
     pub(crate) fn finish(&mut self, memory: &dyn Memory, slot: u8) -> Result<Vec<u8>> {
         let Some(cmd) = self.slots.get_mut(usize::from(slot)).and_then(Option::take) else {

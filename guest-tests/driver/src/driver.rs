@@ -95,6 +95,13 @@ impl<P: Port> Driver<P> {
 
     /// Issues a command and does not wait for it. Returns its slot.
     pub fn submit(&mut self, input: &[u8], outlen: usize) -> Result<u8> {
+        let slot = self.prepare(input, outlen)?;
+        self.ring(1 << slot)?;
+        Ok(slot)
+    }
+
+    /// Writes a command into a free slot, which it returns; [`Self::ring`] issues it.
+    pub fn prepare(&mut self, input: &[u8], outlen: usize) -> Result<u8> {
         let slot = if MboxIn(input).opcode() == Opcode::MANAGE_PAGES.0 {
             PAGES_SLOT
         } else {
@@ -107,43 +114,65 @@ impl<P: Port> Driver<P> {
             return broken("a command before the command queue was set up");
         };
         commands.prepare(port.memory(), memory, slot, input, outlen)?;
-        if self.by_event {
-            self.waiting |= 1 << slot;
-        }
-        self.ring_command_doorbell(1 << slot)?;
         Ok(slot)
+    }
+
+    /// Issues the commands in these slots, a bit each, with one doorbell.
+    pub fn ring(&mut self, slots: u32) -> Result<()> {
+        if self.by_event {
+            self.waiting |= slots;
+        }
+        self.ring_command_doorbell(slots)
     }
 
     /// Waits for the command in `slot` and takes its output.
     pub fn complete(&mut self, slot: u8) -> Result<Vec<u8>> {
-        let bit = 1 << slot;
         let opcode = self.commands()?.opcode(slot);
-        let what = format!("command {} in slot {slot}", Opcode(opcode));
-        let delivery = if self.waiting & bit != 0 {
-            self.wait(&what, |driver| {
-                driver.service()?;
-                Ok((driver.done & bit != 0).then_some(()))
-            })?;
-            self.waiting &= !bit;
-            self.done &= !bit;
-            match self.delivery(slot)? {
-                Some(delivery) => delivery,
-                None => return broken(format!("{what}: event before the slot was handed back")),
-            }
-        } else {
-            self.wait(&what, |driver| driver.delivery(slot))?
-        };
+        let delivery = self.wait_for(slot)?;
         let Self { port, commands: Some(commands), .. } = self else {
             return broken("the command queue went away");
         };
         let output = commands.finish(port.memory(), slot)?;
-        if delivery != DeliveryStatus::OK {
-            return Err(Error::Delivery { opcode, status: delivery });
+        judge(opcode, delivery, &output)?;
+        Ok(output)
+    }
+
+    /// Waits for the command in `slot`, and leaves it there: [`Self::again`] prepares it once more
+    /// as it was, mailboxes and all. Returns the part of the output that is in the entry.
+    pub fn complete_in_place(&mut self, slot: u8) -> Result<[u8; 16]> {
+        let delivery = self.wait_for(slot)?;
+        let Self { port, commands: Some(commands), .. } = self else {
+            return broken("the command queue went away");
+        };
+        let output = commands.inline_output(port.memory(), slot)?;
+        judge(commands.opcode(slot), delivery, &output)?;
+        Ok(output)
+    }
+
+    /// Hands a command that is completed, but was left in its slot, to the card once more.
+    pub fn again(&mut self, slot: u8) -> Result<()> {
+        let Self { port, commands: Some(commands), .. } = self else {
+            return broken("the command queue went away");
+        };
+        commands.hand_over(port.memory(), slot)
+    }
+
+    fn wait_for(&mut self, slot: u8) -> Result<DeliveryStatus> {
+        let bit = 1 << slot;
+        let opcode = Opcode(self.commands()?.opcode(slot));
+        let what = format!("command {opcode} in slot {slot}");
+        if self.waiting & bit == 0 {
+            return self.wait(&what, |driver| driver.delivery(slot));
         }
-        let reply = MboxOut(&output[..]);
-        match Status(reply.status()) {
-            Status::OK => Ok(output),
-            status => Err(Error::Command { opcode, status, syndrome: reply.syndrome() }),
+        self.wait(&what, |driver| {
+            driver.service()?;
+            Ok((driver.done & bit != 0).then_some(()))
+        })?;
+        self.waiting &= !bit;
+        self.done &= !bit;
+        match self.delivery(slot)? {
+            Some(delivery) => Ok(delivery),
+            None => broken(format!("{what}: event before the slot was handed back")),
         }
     }
 
@@ -243,5 +272,17 @@ impl<P: Port> Driver<P> {
             self.done |= bit;
         }
         Ok(())
+    }
+}
+
+/// The error that a reply reports.
+fn judge(opcode: u16, delivery: DeliveryStatus, output: &[u8]) -> Result<()> {
+    if delivery != DeliveryStatus::OK {
+        return Err(Error::Delivery { opcode, status: delivery });
+    }
+    let reply = MboxOut(output);
+    match Status(reply.status()) {
+        Status::OK => Ok(()),
+        status => Err(Error::Command { opcode, status, syndrome: reply.syndrome() }),
     }
 }
