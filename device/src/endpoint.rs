@@ -1,6 +1,7 @@
 //! The PCI function as its client sees it: configuration space, BARs, vectors, guest memory, and the
 //! card behind them.
 
+mod target;
 #[cfg(test)]
 mod tests;
 
@@ -31,7 +32,7 @@ pub enum Space {
 
 impl Space {
     /// Its size in bytes.
-    pub fn size(self) -> u64 {
+    pub const fn size(self) -> u64 {
         match self {
             Self::Bar0 => BAR0_SIZE,
             Self::Msix => MSIX_BAR_SIZE,

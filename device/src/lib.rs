@@ -6,4 +6,5 @@ mod irq;
 pub mod memory;
 pub mod pci;
 pub mod record;
+pub mod server;
 pub mod vfio_user;

@@ -1,8 +1,13 @@
 //! The program `mlx5emu`: one file a subcommand.
-#![forbid(unsafe_code)]
 
 mod cache;
+mod config;
+mod ctl;
+mod output;
+mod qemu_args;
+mod replay;
 mod run;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -30,8 +35,14 @@ struct Verbosity {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Be a card for QEMU
+    Serve(serve::Serve),
     /// Boot a guest with the card and run a command in it
     Run(run::Run),
+    /// Ask a running card
+    Ctl(ctl::Ctl),
+    /// Play a recording to a new card and compare what it answers
+    Replay(replay::Replay),
     /// Show or clear what `run` keeps between runs
     Cache(cache::Cache),
 }
@@ -40,6 +51,10 @@ enum Command {
 const CANNOT_START: u8 = 125;
 /// Exit status of the other commands for bad usage.
 const USAGE: u8 = 2;
+/// Exit status of a command that is done: the answer is no.
+const NO: u8 = 1;
+/// Exit status of `serve` when it had to stop.
+const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -48,7 +63,10 @@ fn main() -> ExitCode {
     };
     start_log(&cli.verbosity);
     match cli.command {
+        Command::Serve(serve) => serve.run(),
         Command::Run(run) => run.run(),
+        Command::Ctl(ctl) => ctl.run(),
+        Command::Replay(replay) => replay.run(),
         Command::Cache(cache) => cache.run(),
     }
 }

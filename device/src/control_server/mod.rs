@@ -5,12 +5,18 @@ mod client;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
-use std::os::unix::net::UnixListener as StdListener;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream as StdStream;
 
 use control::Request;
-use mio::net::{UnixListener, UnixStream};
+use mio::net::UnixStream;
+use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
+
+use crate::vfio_user::Listener;
 
 pub use client::Reply;
 use client::{Client, Turn};
@@ -21,7 +27,7 @@ const MAX_CLIENTS: usize = 32;
 /// The listening socket and everyone who is connected.
 #[derive(Debug)]
 pub struct ControlServer {
-    listener: UnixListener,
+    listener: Listener,
     listen_token: Token,
     clients: BTreeMap<Token, Client<UnixStream>>,
     /// Tokens are not used again: an event may be about a client that is gone.
@@ -30,10 +36,8 @@ pub struct ControlServer {
 
 impl ControlServer {
     /// Serves `listener`. All tokens from `first_token` on are its own.
-    pub fn new(listener: StdListener, registry: &Registry, first_token: Token) -> io::Result<Self> {
-        listener.set_nonblocking(true)?;
-        let mut listener = UnixListener::from_std(listener);
-        registry.register(&mut listener, first_token, Interest::READABLE)?;
+    pub fn new(listener: Listener, registry: &Registry, first_token: Token) -> io::Result<Self> {
+        registry.register(&mut SourceFd(&listener.as_raw_fd()), first_token, Interest::READABLE)?;
         Ok(Self {
             listener,
             listen_token: first_token,
@@ -42,17 +46,11 @@ impl ControlServer {
         })
     }
 
-    /// Deals with the event of one token. Returns whether there is more to do without another one.
-    pub fn event(
-        &mut self,
-        registry: &Registry,
-        token: Token,
-        carry_out: &mut dyn FnMut(&Request) -> Reply,
-    ) -> bool {
+    /// Deals with an event that is not the vfio-user client's.
+    pub fn event(&mut self, registry: &Registry, token: Token) {
         if token == self.listen_token {
             self.accept(registry);
         }
-        self.turn(registry, carry_out)
     }
 
     /// Gives every client a turn. Returns whether there is more to do without waiting for an event.
@@ -79,10 +77,11 @@ impl ControlServer {
 
     fn accept(&mut self, registry: &Registry) {
         loop {
-            let mut stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let mut stream = match accept_with(&self.listener, flags) {
+                Ok(stream) => UnixStream::from_std(StdStream::from(stream)),
+                Err(Errno::INTR | Errno::CONNABORTED) => continue,
+                Err(Errno::AGAIN) => return,
                 Err(error) => return log::warn!("control socket: {error}"),
             };
             if !is_permitted(&stream) {

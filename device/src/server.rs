@@ -1,0 +1,330 @@
+//! The event loop: one thread that owns a function and everything that reaches it.
+//!
+//! It waits for the vfio-user socket, the control socket, the card's next timer and the order to stop, and does a
+//! bounded piece of work for each before it looks at all of them again, so that none waits long for another.
+
+use std::error::Error as _;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use control::{Refusal, Request};
+use function::{Config, Wake};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
+use serde_json::Value;
+use thiserror::Error;
+use trace::WriteError;
+
+use crate::control_server::ControlServer;
+use crate::endpoint::Endpoint;
+use crate::record::Recorder;
+use crate::vfio_user::{BindError, Connection, Disconnect, Listener, Progress};
+
+/// What to serve and where.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where the vfio-user socket is to be.
+    pub socket: PathBuf,
+    /// Where the control socket is to be; without, there is none.
+    pub control: Option<PathBuf>,
+    /// Where to record to; the file must not exist. Without, nothing is recorded.
+    pub record: Option<PathBuf>,
+    /// What the card is like.
+    pub config: Config,
+}
+
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// One of the sockets.
+    #[error("cannot listen on {path}: {source}")]
+    Socket {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: BindError,
+    },
+    /// The recording.
+    #[error("cannot record to {path}: {source}")]
+    Recording {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operating system refused something else.
+    #[error("cannot start the event loop: {0}")]
+    Loop(#[from] io::Error),
+}
+
+/// Why a server had to stop.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The recording can't be written: without it going on would be worth nothing.
+    #[error("the recording cannot be written: {0}")]
+    Recording(#[from] WriteError),
+    /// Waiting failed.
+    #[error("the event loop failed: {0}")]
+    Loop(#[from] io::Error),
+}
+
+const LISTENER: Token = Token(0);
+const CLIENT: Token = Token(1);
+const WAKER: Token = Token(2);
+/// This one and all behind it belong to the control socket.
+const CONTROL: Token = Token(3);
+
+/// Stops a server, from any thread.
+#[derive(Debug, Clone)]
+pub struct Stopper {
+    asked: Arc<AtomicBool>,
+    waker: Arc<Waker>,
+}
+
+impl Stopper {
+    /// The server ends as soon as it has finished its piece of work.
+    pub fn stop(&self) {
+        self.asked.store(true, Ordering::Release);
+        if let Err(error) = self.waker.wake() {
+            log::warn!("the event loop can't be woken: {error}");
+        }
+    }
+}
+
+/// A function that listens for its client.
+pub struct Server {
+    poll: Poll,
+    stopper: Stopper,
+    listener: Listener,
+    control: Option<ControlServer>,
+    client: Option<Connection>,
+    /// How many have connected so far.
+    connections: u64,
+    endpoint: Endpoint,
+}
+
+/// What there is to do.
+#[derive(Debug, Default)]
+struct Ready {
+    listener: bool,
+    client: bool,
+    /// The client's socket will bring no more than it has.
+    hung_up: bool,
+    control: bool,
+}
+
+impl Server {
+    /// Makes the sockets. From here on clients can connect; they are served by [`Server::run`].
+    pub fn bind(options: Options) -> Result<Self, StartError> {
+        let Options { socket, control, record, config } = options;
+        let poll = Poll::new()?;
+        let listener = listen(socket)?;
+        register(poll.registry(), &listener, LISTENER, Interest::READABLE)?;
+        let control = match control {
+            Some(path) => Some(ControlServer::new(listen(path)?, poll.registry(), CONTROL)?),
+            None => None,
+        };
+        let recorder = record.map(|path| {
+            Recorder::create(&path, &config)
+                .map_err(|source| StartError::Recording { path, source })
+        });
+        let endpoint = Endpoint::new(&config, recorder.transpose()?);
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        let stopper = Stopper { asked: Arc::default(), waker };
+        Ok(Self { poll, stopper, listener, control, client: None, connections: 0, endpoint })
+    }
+
+    /// What stops it.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Serves one client after another until it is stopped.
+    pub fn run(mut self) -> Result<(), ServeError> {
+        let mut events = Events::with_capacity(64);
+        let mut ready = Ready::default();
+        let mut wake = Wake::Now;
+        while !self.stopper.asked.load(Ordering::Acquire) {
+            let timeout = self.timeout(&ready, wake);
+            if timeout != Some(Duration::ZERO) {
+                self.endpoint.flush()?;
+            }
+            match self.poll.poll(&mut events, timeout) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(error.into());
+                }
+                _ => {}
+            }
+            self.look(&events, &mut ready);
+            wake = self.work(&mut ready);
+        }
+        self.finish()?;
+        Ok(())
+    }
+
+    /// How long there is nothing to do.
+    fn timeout(&self, ready: &Ready, wake: Wake) -> Option<Duration> {
+        let Ready { listener, client, hung_up: _, control } = *ready;
+        match wake {
+            _ if listener || client || control => Some(Duration::ZERO),
+            Wake::Now => Some(Duration::ZERO),
+            Wake::At(at) => Some(Duration::from_nanos(at.saturating_sub(self.endpoint.now()))),
+            Wake::Idle => None,
+        }
+    }
+
+    /// Notes what has happened.
+    fn look(&mut self, events: &Events, ready: &mut Ready) {
+        for event in events {
+            match event.token() {
+                LISTENER => ready.listener = true,
+                CLIENT => {
+                    ready.client = true;
+                    ready.hung_up |= event.is_read_closed() || event.is_error();
+                }
+                WAKER => {}
+                token => {
+                    ready.control = true;
+                    if let Some(control) = &mut self.control {
+                        control.event(self.poll.registry(), token);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does a piece of everything that there is to do, and leaves in `ready` what can go on without waiting.
+    fn work(&mut self, ready: &mut Ready) -> Wake {
+        if std::mem::take(&mut ready.client) {
+            ready.client = self.serve(ready.hung_up);
+        }
+        if self.client.is_none() {
+            ready.hung_up = false;
+        }
+        // A new client that came when the old one had hung up is not a second one.
+        if !ready.hung_up
+            && std::mem::take(&mut ready.listener)
+            && let Some(client) = self.accept()
+        {
+            ready.client = true;
+            self.client = Some(client);
+        }
+        let wake = self.endpoint.poll();
+        if self.endpoint.memory.gone() {
+            log::warn!("guest memory was made shorter: the client is disconnected");
+            self.disconnect();
+            ready.client = false;
+        }
+        if std::mem::take(&mut ready.control) {
+            ready.control = self.control();
+        }
+        wake
+    }
+
+    /// Serves the client. Returns whether there is more.
+    fn serve(&mut self, hung_up: bool) -> bool {
+        let Some(client) = &mut self.client else {
+            return false;
+        };
+        match client.serve(&mut self.endpoint, hung_up) {
+            Ok(Progress::More) => return true,
+            // It will ask nothing more and does not read what it is told.
+            Ok(Progress::Blocked) if hung_up => {}
+            Ok(Progress::Idle | Progress::Blocked) => return false,
+            Err(Disconnect::Closed) => {}
+            Err(error) => match error.source() {
+                Some(source) => log::warn!("client {}: {error}: {source}", self.connections),
+                None => log::warn!("client {}: {error}", self.connections),
+            },
+        }
+        self.disconnect();
+        false
+    }
+
+    /// The client, if there is one, is gone.
+    fn disconnect(&mut self) {
+        if self.client.take().is_some() {
+            log::debug!("client {} is gone", self.connections);
+        }
+        self.endpoint.disconnect();
+    }
+
+    fn accept(&mut self) -> Option<Connection> {
+        let client = self.listener.accept(self.client.is_some()).and_then(|client| {
+            if let Some(client) = &client {
+                let interest = Interest::READABLE | Interest::WRITABLE;
+                register(self.poll.registry(), client, CLIENT, interest)?;
+            }
+            Ok(client)
+        });
+        match client {
+            Ok(Some(client)) => {
+                self.connections += 1;
+                log::info!("client {} has connected", self.connections);
+                Some(client)
+            }
+            Ok(None) => None,
+            Err(error) => {
+                log::warn!("a client could not be accepted: {error}");
+                None
+            }
+        }
+    }
+
+    /// Serves the control socket. Returns whether there is more.
+    fn control(&mut self) -> bool {
+        let Self { poll, control, client, connections, endpoint, .. } = self;
+        let (connected, connections) = (client.is_some(), *connections);
+        control.as_mut().is_some_and(|control| {
+            control.turn(poll.registry(), &mut |request| {
+                answer(endpoint, request, connected, connections)
+            })
+        })
+    }
+
+    /// Leaves everything in order.
+    fn finish(mut self) -> Result<(), WriteError> {
+        if log::log_enabled!(log::Level::Debug)
+            && let Ok(missing) = self.endpoint.control(&Request::Missing {})
+            && let Ok(control::Missing { touched }) = serde_json::from_value(missing)
+        {
+            for (what, times) in touched {
+                log::debug!("not modelled: {what} ({times} times)");
+            }
+        }
+        self.disconnect();
+        self.endpoint.flush()
+    }
+}
+
+/// The card does not know of connections.
+fn answer(
+    endpoint: &mut Endpoint,
+    request: &Request,
+    connected: bool,
+    connections: u64,
+) -> Result<Value, Refusal> {
+    let mut reply = endpoint.control(request)?;
+    if let (Request::Status {}, Some(status)) = (request, reply.as_object_mut()) {
+        status.insert("connected".into(), connected.into());
+        status.insert("connections".into(), connections.into());
+    }
+    Ok(reply)
+}
+
+fn listen(path: PathBuf) -> Result<Listener, StartError> {
+    Listener::bind(&path).map_err(|source| StartError::Socket { path, source })
+}
+
+fn register(
+    registry: &Registry,
+    source: &impl AsRawFd,
+    token: Token,
+    interest: Interest,
+) -> io::Result<()> {
+    registry.register(&mut SourceFd(&source.as_raw_fd()), token, interest)
+}
