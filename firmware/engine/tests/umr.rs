@@ -201,7 +201,7 @@ fn every_failure_fails_the_work_request() {
     let bind = (CqeSyndrome::MW_BIND_ERR, 0x78);
     let bad_wqe = (CqeSyndrome::LOCAL_QP_OP_ERR, 0x61);
     let cases: [(&str, Make, (CqeSyndrome, u8)); 8] = [
-        ("no such key", |_, key| Umr { key: key + 0x100_00, ..Umr::default() }.wqe(&[]), bind),
+        ("no such key", |_, key| Umr { key: key + 0x1_0000, ..Umr::default() }.wqe(&[]), bind),
         (
             "not free, but it is",
             |_, key| Umr { key, flags: umr_flags::CHECK_FREE, ..Umr::default() }.wqe(&[]),
