@@ -230,7 +230,14 @@ impl Server {
         let Some(client) = &mut self.client else {
             return false;
         };
-        match client.serve(&mut self.endpoint, hung_up) {
+        let before = client.negotiated();
+        let result = client.serve(&mut self.endpoint, hung_up);
+        // Whoever only looks whether the socket is in use says nothing.
+        if !before && client.negotiated() {
+            self.connections += 1;
+            log::info!("client {} has connected", self.connections);
+        }
+        match result {
             Ok(Progress::More) => return true,
             // It will ask nothing more and does not read what it is told.
             Ok(Progress::Blocked) if hung_up => {}
@@ -247,7 +254,7 @@ impl Server {
 
     /// The client, if there is one, is gone.
     fn disconnect(&mut self) {
-        if self.client.take().is_some() {
+        if self.client.take().is_some_and(|client| client.negotiated()) {
             log::debug!("client {} is gone", self.connections);
         }
         self.endpoint.disconnect();
@@ -261,18 +268,10 @@ impl Server {
             }
             Ok(client)
         });
-        match client {
-            Ok(Some(client)) => {
-                self.connections += 1;
-                log::info!("client {} has connected", self.connections);
-                Some(client)
-            }
-            Ok(None) => None,
-            Err(error) => {
-                log::warn!("a client could not be accepted: {error}");
-                None
-            }
-        }
+        client.unwrap_or_else(|error| {
+            log::warn!("a client could not be accepted: {error}");
+            None
+        })
     }
 
     /// Serves the control socket. Returns whether there is more.

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+    AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, recv,
+    socket_with,
 };
 use thiserror::Error;
 
@@ -77,7 +78,7 @@ impl Listener {
         let mut client = None;
         loop {
             match self.listener.accept() {
-                Ok((stream, _)) if !connected && client.is_none() => {
+                Ok((stream, _)) if !connected && client.as_ref().is_none_or(has_left) => {
                     client = Some(Connection::new(stream)?);
                 }
                 Ok(_) => log::warn!("a second client was refused: {}", self.path.display()),
@@ -113,6 +114,12 @@ impl AsRawFd for Listener {
     fn as_raw_fd(&self) -> RawFd {
         self.listener.as_raw_fd()
     }
+}
+
+/// A client that closed its end before it said anything, as one does that only wants to know whether
+/// the socket is in use.
+fn has_left(client: &Connection) -> bool {
+    recv(client, &mut [0][..], RecvFlags::PEEK | RecvFlags::DONTWAIT).is_ok_and(|(_, len)| len == 0)
 }
 
 fn socket() -> Result<OwnedFd, Errno> {

@@ -1,0 +1,7 @@
+//! A server in this process, asked through its sockets.
+
+mod boot;
+mod config_space;
+mod control;
+mod lifecycle;
+mod running;
