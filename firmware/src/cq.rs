@@ -155,8 +155,8 @@ pub fn create(
     mut out: CreateCqOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
     let cqc = input.cq_context();
-    if cqc.cqe_comp_en() || cqc.cc() {
-        return Err(error::BAD_ATTRIBUTE.with("compressed or collapsed entries"));
+    if cqc.cqe_comp_en() || cqc.cc() || cqc.dbr_umem_valid() {
+        return Err(error::BAD_ATTRIBUTE.with("compressed or collapsed entries, or a umem"));
     }
     let log_stride = log_stride(&cqc)?;
     let ring = buffer(fw, &cqc, tail(input.0, CreateCqIn::SIZE), log_stride)?;

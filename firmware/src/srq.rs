@@ -22,7 +22,7 @@ pub const LOG_MAX_SIZE: u8 = 15;
 /// Bytes of a WQE, as a power of two: the segment that names the next and one data segment at
 /// least, and at most what the drivers round the largest (max_wqe_sz_rq and that segment) up to.
 const LOG_MIN_STRIDE: u8 = 5;
-/// See [`LOG_MIN_STRIDE`].
+/// The largest WQE, the same way.
 pub const LOG_MAX_STRIDE: u8 = 10;
 /// log_rq_stride 0 is a WQE of 16 bytes.
 const LOG_STRIDE_UNIT: u8 = 4;
@@ -267,8 +267,8 @@ pub fn create_xrc(
     mut out: CreateXrcSrqOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
     let context = input.xrc_srq_context_entry();
-    if context.wq_signature() || context.basic_cyclic_rcv_wqe() {
-        return Err(error::BAD_ATTRIBUTE.with("signed WQEs or a cyclic queue"));
+    if context.wq_signature() || context.basic_cyclic_rcv_wqe() || context.dbr_umem_valid() {
+        return Err(error::BAD_ATTRIBUTE.with("signed WQEs, a cyclic queue, or a umem"));
     }
     let parts = Parts {
         kind: Kind::Xrc,
@@ -299,8 +299,9 @@ pub fn create_rmp(
 ) -> Result<(), CmdError> {
     let context = input.ctx();
     let wq = context.wq();
-    if wq.wq_type() != 0 || wq.wq_signature() || context.basic_cyclic_rcv_wqe() {
-        return Err(error::BAD_ATTRIBUTE.with("a queue that is not a list, or signed WQEs"));
+    let not_a_list = wq.wq_type() != 0 || context.basic_cyclic_rcv_wqe();
+    if not_a_list || wq.wq_signature() || wq.dbr_umem_valid() || wq.wq_umem_valid() {
+        return Err(error::BAD_ATTRIBUTE.with("a queue that is not a list, signed WQEs, or a umem"));
     }
     let parts = Parts {
         kind: Kind::Rmp,

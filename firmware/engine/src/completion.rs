@@ -1,5 +1,7 @@
 //! What the driver is told in the end: completions, and why work failed.
 
+use std::fmt;
+
 use firmware::{Firmware, cq};
 use layouts::{Cqe64, CqeOpcode, CqeSyndrome, ErrCqe, EventQueueType, EventType};
 use mtt::Cause;
@@ -32,7 +34,18 @@ const FORBIDDEN: Failure = Failure { syndrome: CqeSyndrome::LOCAL_PROT_ERR, vend
 /// An address that a local key does not cover.
 const OUT_OF_BOUNDS: Failure = Failure { syndrome: CqeSyndrome::LOCAL_PROT_ERR, vendor: 0x53 };
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, vendor byte {:#04x}", self.syndrome, self.vendor)
+    }
+}
+
 impl Failure {
+    /// The kind of mistake that led to it.
+    pub fn kind(&self) -> &'static str {
+        self.syndrome.name().unwrap_or("work request error")
+    }
+
     /// For a local key that refuses.
     pub fn refused(cause: Cause) -> Self {
         match cause {

@@ -25,8 +25,6 @@ const SMALLEST_MTU: u32 = 128;
 const OWN_QKEY: u32 = 1 << 31;
 /// P_Key: full member (IBA 10.9.1).
 const FULL_MEMBER: u16 = 1 << 15;
-/// First multicast LID.
-const MULTICAST: u16 = 0xc000;
 /// Value of a CQE's GRH bits: it is in the buffer.
 const GRH_IN_BUFFER: u8 = 1;
 /// Bytes of a packet beside its payload that a global route header counts: base and datagram
@@ -64,8 +62,7 @@ impl Engine {
             if packet.dest_lid == fw.port.identity.lid {
                 self.receive_datagram(fw, cx, &packet, &payload);
             } else {
-                let what = if packet.dest_lid >= MULTICAST { "multicast LID" } else { "LID" };
-                self.lose(&packet, what);
+                self.lose(&packet, "nobody else is on this fabric");
             }
             Ok(payload.len())
         });
@@ -147,12 +144,12 @@ impl Engine {
         let text = format!(
             "a datagram from QP {src_qpn:#x} to QP {dest_qpn:#x} at LID {dest_lid:#x} is lost: {why}"
         );
-        if self.lost.packets == 0 {
+        if self.lost_packets == 0 {
             log::info!("{text} (further ones are only counted)");
         } else {
             log::debug!("{text}");
         }
-        self.lost.packets += 1;
+        self.lost_packets += 1;
     }
 }
 

@@ -53,13 +53,7 @@ pub struct Engine {
     ready: VecDeque<u32>,
     timers: Timers,
     scratch: Scratch,
-    lost: Lost,
-}
-
-/// Packets that reached nobody.
-#[derive(Debug, Default)]
-struct Lost {
-    packets: u64,
+    lost_packets: u64,
 }
 
 impl Engine {
@@ -133,15 +127,15 @@ impl Engine {
     /// How many packets reached nobody, because nobody else is on this fabric or the receiver did
     /// not take them.
     pub fn lost_packets(&self) -> u64 {
-        self.lost.packets
+        self.lost_packets
     }
 
     /// Forgets all that was to be done.
     pub fn reset(&mut self) {
-        let Self { ready, timers, scratch: _, lost } = self;
+        let Self { ready, timers, scratch: _, lost_packets } = self;
         *ready = VecDeque::new();
         timers.reset();
-        *lost = Lost::default();
+        *lost_packets = 0;
     }
 
     /// Lets a queue pair wait for its turn, if it does not already.

@@ -114,7 +114,7 @@ impl Engine {
         why: Failure,
     ) {
         let Completion { qpn, cqn, .. } = receive.completion;
-        log::info!("QP {qpn:#x}: receive failed: {}, vendor {:#x}", why.syndrome, why.vendor);
+        cx.1.mistake(why.kind(), || format!("QP {qpn:#x}: receive: {why}"));
         let entry = receive.completion.failed(CqeOpcode::RESP_ERR, why);
         if !self.complete(fw, cx, cqn, entry) {
             self.break_down(fw, cx, qpn, "its completion queue takes no more entries");

@@ -163,13 +163,10 @@ impl Engine {
         let entry = match why {
             Some(why) => {
                 if why != FLUSHED {
-                    log::info!(
-                        "QP {qpn:#x} ({}): WQE {index:#x} ({}) failed: {}, vendor {:#x}",
-                        service.name(),
-                        wqe.opcode(),
-                        why.syndrome,
-                        why.vendor
-                    );
+                    cx.1.mistake(why.kind(), || {
+                        let (service, opcode) = (service.name(), wqe.opcode());
+                        format!("QP {qpn:#x} ({service}): WQE {index:#x} ({opcode}): {why}")
+                    });
                     qp.state = match service.survives_send_error() {
                         true => State::SqError,
                         false => State::Error,

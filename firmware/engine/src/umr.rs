@@ -53,7 +53,7 @@ pub fn execute(
     let bytes = usize::from(umr.xlt_octowords()) * OCTWORD;
     cx.1.count(Counter::Umr);
     let refused = |error: UmrError| {
-        log::info!("QP {qpn:#x}: UMR of key {:#x}: {error}", request.key);
+        cx.1.mistake("UMR refused", || format!("QP {qpn:#x}, key {:#x}: {error}", request.key));
         BAD_UMR
     };
     if bytes == 0 || request.flags & umr_flags::INLINE != 0 {

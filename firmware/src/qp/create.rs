@@ -47,8 +47,15 @@ pub fn create(
 fn judge(fw: &Firmware, uid: u16, qpc: &Qpc<&[u8]>, pas: &[u8]) -> Result<Qp, CmdError> {
     let service = Service::from_code(qpc.st())
         .ok_or_else(|| error::BAD_ATTRIBUTE.with(format!("service type {:#x}", qpc.st())))?;
-    if qpc.wq_signature() {
-        return Err(error::BAD_ATTRIBUTE.with("signed WQEs"));
+    // What would change how WQEs are read, and is not offered.
+    let refused = [
+        ("signed WQEs", qpc.wq_signature()),
+        ("stateless offloads", qpc.ulp_stateless_offload_mode() != 0),
+        ("a cross channel", qpc.cd_master() || qpc.cd_slave_send() || qpc.cd_slave_receive()),
+        ("a umem", qpc.dbr_umem_valid()),
+    ];
+    if let Some((what, _)) = refused.iter().find(|(_, asked)| *asked) {
+        return Err(error::BAD_ATTRIBUTE.with(*what));
     }
     let receives = receives(service, qpc)?;
     let receive_bytes = match receives {
