@@ -52,7 +52,11 @@ fn help_and_version_are_no_errors() {
 fn cards_that_do_not_exist() {
     let serve = ["serve", "--socket", "/nowhere/socket"];
     let with = |more: &[&'static str]| [&serve[..], more].concat();
-    refused(&with(&["--profile", "connectx-7"]), 2, "no profile \"connectx-7\" yet, only connectx-6");
+    refused(
+        &with(&["--profile", "connectx-7"]),
+        2,
+        "no profile \"connectx-7\" yet, only connectx-6",
+    );
     refused(&with(&["--link", "eth"]), 2, "no link \"eth\" yet, only ib");
     refused(&with(&["--config", "/nowhere/card.toml"]), 2, "cannot read /nowhere/card.toml");
     let dir = TempDir::new().unwrap();
@@ -111,6 +115,9 @@ fn arguments_for_qemu() {
     let output = mlx5emu(&["serve", "--socket", "/run/card.socket", "--print-qemu-args"]);
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.lines().any(|line| line.contains("vfio-user-pci") && line.contains("/run/card.socket")));
+    assert!(
+        text.lines()
+            .any(|line| line.contains("vfio-user-pci") && line.contains("/run/card.socket"))
+    );
     assert!(text.lines().any(|line| line.starts_with("pcie-root-port,")));
 }

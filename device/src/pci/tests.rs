@@ -218,12 +218,16 @@ fn accesses_outside_are_refused() {
     assert_eq!(read::<1>(&space, 4095), [0]);
 }
 
+type Writes = Vec<(u64, Vec<u8>)>;
+
+fn writes() -> impl Strategy<Value = Writes> {
+    prop::collection::vec((0u64..4096, prop::collection::vec(any::<u8>(), 0..64)), 0..50)
+}
+
 proptest! {
     /// Whatever is written, in whatever pieces: what is fixed stays, and reads agree with each other.
     #[test]
-    fn writes_change_only_what_they_may(
-        writes in prop::collection::vec((0u64..4096, prop::collection::vec(any::<u8>(), 0..64)), 0..50)
-    ) {
+    fn writes_change_only_what_they_may(writes in writes()) {
         let new = ConfigSpace::new(SERIAL);
         let mut space = ConfigSpace::new(SERIAL);
         for (offset, data) in &writes {

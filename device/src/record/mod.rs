@@ -99,7 +99,7 @@ struct Header {
 /// Name and version of this program.
 const PROGRAM: &str = concat!("mlx5emu ", env!("CARGO_PKG_VERSION"));
 
-/// Writes a recording. An error is kept until [`Recorder::flush`] asks.
+/// Writes a recording. An error is kept until [`Card::flush`] asks.
 pub struct Recorder {
     writer: RefCell<Writer<File>>,
     error: Cell<Option<WriteError>>,

@@ -69,7 +69,8 @@ fn what_the_card_does_otherwise_is_a_difference() {
     let file = recorded(&dir, |_, bus| {
         let _ = bus.write(0x100, &[1, 2, 3, 4]);
     });
-    let others: [(&str, &dyn Fn(&dyn Bus)); 6] = [
+    type Act<'a> = &'a dyn Fn(&dyn Bus);
+    let others: [(&str, Act<'_>); 6] = [
         ("DMA write at 0x100, 4 bytes: 01020305", &|bus| {
             assert!(bus.write(0x100, &[1, 2, 3, 5]).is_err())
         }),
