@@ -84,7 +84,7 @@ fn mailboxes() -> impl Strategy<Value = Vec<(u64, u32, u8)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..Default::default() })]
 
     /// Entries and chains that are nearly right.
     #[test]

@@ -153,6 +153,8 @@ fn every_width_at_every_offset_writes_only_what_can_be_written() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
     /// Any sequence of accesses: the queue's address is what was written last, byte by byte.
     #[test]
     fn any_sequence_of_writes(

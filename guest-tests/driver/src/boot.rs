@@ -94,7 +94,7 @@ impl<P: Port> Driver<P> {
         self.destroy_eq(pages)?;
         self.destroy_eq(asynchronous)?;
         // The queue can't report its own end.
-        self.by_event = false;
+        self.use_polling();
         self.destroy_eq(command)?;
         self.dealloc_uar(core.uar)?;
         self.exec(Opcode::TEARDOWN_HCA, 0, [0; TeardownHcaIn::SIZE], TeardownHcaOut::SIZE)?;

@@ -52,8 +52,13 @@ impl Commands {
         (0..PAGES_SLOT).find(|&slot| !self.in_flight(slot))
     }
 
+    /// The slot for page commands, if it holds none.
+    pub(crate) fn free_pages_slot(&self) -> Option<u8> {
+        (!self.in_flight(PAGES_SLOT)).then_some(PAGES_SLOT)
+    }
+
     /// Whether a slot holds a command that has not been taken back.
-    pub(crate) fn in_flight(&self, slot: u8) -> bool {
+    fn in_flight(&self, slot: u8) -> bool {
         self.slots.get(usize::from(slot)).is_some_and(Option::is_some)
     }
 

@@ -33,6 +33,8 @@ pub struct Driver<P> {
     /// Events that the driver does not act on itself, in order.
     pub events: Vec<Event>,
     vectors: Vec<u16>,
+    /// Every command's input and length of output, in order, if they are wanted: to be played again.
+    pub history: Option<Vec<(Vec<u8>, usize)>>,
     /// Variant byte of the key that was made last.
     pub(crate) variant: u8,
 }
@@ -63,6 +65,7 @@ impl<P: Port> Driver<P> {
             completions: Vec::new(),
             events: Vec::new(),
             vectors: Vec::new(),
+            history: None,
             variant: 0,
         }
     }
@@ -102,19 +105,25 @@ impl<P: Port> Driver<P> {
 
     /// Writes a command into a free slot, which it returns; [`Self::ring`] issues it.
     pub fn prepare(&mut self, input: &[u8], outlen: usize) -> Result<u8> {
-        let slot = if MboxIn(input).opcode() == Opcode::MANAGE_PAGES.0 {
-            PAGES_SLOT
-        } else {
-            self.wait("a free command slot", |driver| {
-                driver.service()?;
-                Ok(driver.commands()?.free_slot())
-            })?
-        };
+        if let Some(history) = &mut self.history {
+            history.push((input.to_vec(), outlen));
+        }
+        let pages = MboxIn(input).opcode() == Opcode::MANAGE_PAGES.0;
+        let slot = self.wait("a free command slot", |driver| {
+            driver.service()?;
+            let commands = driver.commands()?;
+            Ok(if pages { commands.free_pages_slot() } else { commands.free_slot() })
+        })?;
         let Self { port, memory, commands: Some(commands), .. } = self else {
             return broken("a command before the command queue was set up");
         };
         commands.prepare(port.memory(), memory, slot, input, outlen)?;
         Ok(slot)
+    }
+
+    /// From now on commands are polled for; for when the queue of their events is to go.
+    pub fn use_polling(&mut self) {
+        self.by_event = false;
     }
 
     /// Issues the commands in these slots, a bit each, with one doorbell.
