@@ -236,9 +236,9 @@ proptest! {
         }
         let mut whole = vec![0; CONFIG_SIZE];
         space.read(0, &mut whole).unwrap();
-        for at in 0..CONFIG_SIZE {
-            prop_assert_eq!(whole[at], read::<1>(&space, at as u64)[0]);
-            prop_assert_eq!((whole[at] ^ new.value[at]) & !new.writable[at], 0);
+        for (at, &byte) in whole.iter().enumerate() {
+            prop_assert_eq!(byte, read::<1>(&space, at as u64)[0]);
+            prop_assert_eq!((byte ^ new.value[at]) & !new.writable[at], 0);
         }
         prop_assert_eq!(capabilities(&space).len(), 3);
     }
