@@ -61,7 +61,12 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    start_log(&cli.verbosity);
+    // What a card says while it is played a recording it has said before.
+    let usual = match cli.command {
+        Command::Replay(_) => log::LevelFilter::Error,
+        _ => log::LevelFilter::Info,
+    };
+    start_log(&cli.verbosity, usual);
     match cli.command {
         Command::Serve(serve) => serve.run(),
         Command::Run(run) => run.run(),
@@ -90,12 +95,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(if command.as_deref() == Some("run") { CANNOT_START } else { USAGE })
 }
 
-fn start_log(verbosity: &Verbosity) {
+fn start_log(verbosity: &Verbosity, usual: log::LevelFilter) {
     use std::io::Write as _;
 
     let level = match (verbosity.quiet, verbosity.verbose) {
-        (true, _) => log::LevelFilter::Warn,
-        (false, 0) => log::LevelFilter::Info,
+        (true, _) => usual.min(log::LevelFilter::Warn),
+        (false, 0) => usual,
         (false, 1) => log::LevelFilter::Debug,
         (false, _) => log::LevelFilter::Trace,
     };

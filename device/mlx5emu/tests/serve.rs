@@ -297,6 +297,7 @@ fn a_recording_is_replayed() {
     let text = String::from_utf8(same.stdout).unwrap();
     assert_eq!(same.status.code(), Some(0), "{text}");
     assert!(text.ends_with("calls, every output the same\n"), "{text}");
+    assert_eq!(String::from_utf8(same.stderr).unwrap(), "");
 
     let path = dir.path().join("recording");
     let whole = std::fs::read(&path).unwrap();
