@@ -238,7 +238,10 @@ impl<P: Port> Driver<P> {
             Some(at) => device.cached.swap_remove(at).1,
             None => self.create_free_key(umr.pd, wanted)?,
         };
-        self.umr_enable(umr, key, region)?;
+        if let Err(error) = self.umr_enable(umr, key, region) {
+            self.destroy_mkey(key)?;
+            return Err(error);
+        }
         Ok(Registered { key, capacity: Some(wanted) })
     }
 

@@ -260,14 +260,10 @@ impl<P: Port> Driver<P> {
 
     /// Posts a send WQE, whose control segment is filled in except for what is particular to
     /// `opcode`, and rings. Returns the index that its completion will have.
-    pub fn post_send(
-        &mut self,
-        qp: &mut QueuePair,
-        opcode: WqeOpcode,
-        wqe: &mut Vec<u8>,
-    ) -> Result<u16> {
+    pub fn post_send(&mut self, qp: &mut QueuePair, opcode: WqeOpcode, wqe: &[u8]) -> Result<u16> {
         let index = qp.sq_producer;
         let size = wqe.len().div_ceil(DS);
+        let mut wqe = wqe.to_vec();
         wqe.resize(wqe.len().next_multiple_of(WQEBB), 0);
         let mut ctrl = WqeCtrlSeg(&mut wqe[..]);
         ctrl.set_opcode(opcode.0);

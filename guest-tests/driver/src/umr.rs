@@ -1,20 +1,21 @@
 //! Memory registration by work request: the driver's own UMR queue pair.
 
 use layouts::{
-    Cqe64, Mkc, MttEntry, QpType, WqeCtrlSeg, WqeOpcode, WqeUmrCtrlSeg, mkey_mask, umr_flags,
+    Cqe64, CqeSyndrome, Mkc, MttEntry, QpType, WqeCtrlSeg, WqeOpcode, WqeUmrCtrlSeg, mkey_mask,
+    umr_flags,
 };
 
 use crate::cq::{self, Arm, CompletionQueue};
 use crate::driver::Driver;
 use crate::mkey::Region;
-use crate::port::{Port, Result, broken};
+use crate::port::{Error, Port, Result, broken};
 use crate::qp::{Peer, QueuePair, Receive, Shape, data_segment};
 
 /// Completions that fit the queue, and basic blocks that do, as powers of two.
 const LOG_CQ_SIZE: u8 = 7;
 const LOG_SQ_SIZE: u8 = 9;
-/// Most bytes of translations in one work request.
-const MAX_CHUNK: usize = (1 << 20) - 64;
+/// Most translations in one work request: a MiB of them, less one group.
+const CHUNK: usize = ((1 << 20) - GROUP) / MttEntry::SIZE;
 /// Translations come in groups of 64 bytes.
 const GROUP: usize = 64;
 const OCTWORD: usize = 16;
@@ -60,10 +61,27 @@ impl<P: Port> Driver<P> {
             spare_srqn,
         };
         let qp = self.create_qp(shape)?;
-        self.rst2init(&qp, pd, 0)?;
-        self.init2rtr(&qp, Peer { qpn: 0, lid: 0, psn: 0 })?;
-        self.rtr2rts(&qp, 0)?;
+        self.start_umr(&qp, pd)?;
         Ok(Umr { pd, dma_key, cq, qp })
+    }
+
+    fn start_umr(&mut self, qp: &QueuePair, pd: u32) -> Result<()> {
+        self.rst2init(qp, pd, 0)?;
+        self.init2rtr(qp, Peer { qpn: 0, lid: 0, psn: 0 })?;
+        self.rtr2rts(qp, 0)
+    }
+
+    /// After a work request that failed: what is posted now is flushed, and from RESET on the queue
+    /// pair is as good as new.
+    fn recover_umr(&mut self, umr: &mut Umr, wqe: &[u8]) -> Result<()> {
+        let entry = self.post_umr(umr, wqe)?;
+        match cq::check(&entry) {
+            Err(Error::Completion { syndrome, .. })
+                if CqeSyndrome(syndrome) == CqeSyndrome::WR_FLUSH_ERR => {}
+            other => return broken(format!("in the error state a UMR ends with {other:?}")),
+        }
+        self.to_reset(&mut umr.qp)?;
+        self.start_umr(&umr.qp, umr.pd)
     }
 
     /// The reverse of [`Self::create_umr`].
@@ -77,23 +95,22 @@ impl<P: Port> Driver<P> {
 
     /// Writes a region's translations into a free key, and makes it usable.
     pub fn umr_enable(&mut self, umr: &mut Umr, key: u32, region: &Region) -> Result<()> {
-        let entries = region.pages.len() * MttEntry::SIZE;
-        let mut list = vec![0; entries.next_multiple_of(GROUP)];
-        for (entry, page) in list.chunks_mut(MttEntry::SIZE).zip(&region.pages) {
-            // Present, readable and writable.
-            entry.copy_from_slice(&(page | 3).to_be_bytes());
-        }
         // An empty region takes one request too.
-        let count = list.len().div_ceil(MAX_CHUNK).max(1);
+        let count = region.pages.len().div_ceil(CHUNK).max(1);
+        let mut list = Vec::new();
         for n in 0..count {
-            let translations = list.chunks(MAX_CHUNK).nth(n).unwrap_or_default();
+            let pages = region.pages.chunks(CHUNK).nth(n).unwrap_or_default();
+            list.clear();
+            // Present, readable and writable.
+            list.extend(pages.iter().flat_map(|page| (page | 3).to_be_bytes()));
+            list.resize(list.len().next_multiple_of(GROUP), 0);
             let mut request = Request {
                 key,
                 flags: umr_flags::CHECK_NOT_FREE,
                 mask: 0,
-                offset: (n * MAX_CHUNK / OCTWORD) as u64,
+                offset: (n * CHUNK * MttEntry::SIZE / OCTWORD) as u64,
                 mkc: [0; Mkc::SIZE],
-                translations,
+                translations: &list,
             };
             if n > 0 {
                 request.flags |= umr_flags::TRANSLATION_OFFSET_EN;
@@ -145,17 +162,26 @@ impl<P: Port> Driver<P> {
         if let Some((at, _)) = buffer {
             self.port.memory().write(at, request.translations)?;
         }
-        let mut wqe = wqe(request, umr.dma_key, buffer);
+        let wqe = wqe(request, umr.dma_key, buffer);
+        let entry = self.post_umr(umr, &wqe)?;
+        let result = cq::check(&entry);
+        if result.is_err() {
+            self.recover_umr(umr, &wqe)?;
+        }
+        if let Some((at, len)) = buffer {
+            self.memory.free(at, len);
+        }
+        result
+    }
+
+    /// Posts a WQE and waits for its completion, which it judges but for success or failure.
+    fn post_umr(&mut self, umr: &mut Umr, wqe: &[u8]) -> Result<[u8; Cqe64::SIZE]> {
         self.arm_cq(&mut umr.cq, Arm::Next)?;
-        let index = self.post_send(&mut umr.qp, WqeOpcode::UMR, &mut wqe)?;
+        let index = self.post_send(&mut umr.qp, WqeOpcode::UMR, wqe)?;
         self.wait_cq_event(&mut umr.cq)?;
         let Some(entry) = self.poll_cq(&mut umr.cq)? else {
             return broken("an event of a completion queue that has no completion");
         };
-        if let Some((at, len)) = buffer {
-            self.memory.free(at, len);
-        }
-        cq::check(&entry)?;
         let cqe = Cqe64(&entry);
         let (sop, qpn, counter) = (cqe.sop(), cqe.qpn(), cqe.wqe_counter());
         if (WqeOpcode(sop), qpn, counter) != (WqeOpcode::UMR, umr.qp.qpn, index) {
@@ -165,7 +191,7 @@ impl<P: Port> Driver<P> {
                 umr.qp.qpn
             ));
         }
-        Ok(())
+        Ok(entry)
     }
 }
 

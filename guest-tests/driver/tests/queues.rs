@@ -88,8 +88,8 @@ fn an_error_flushes_what_was_posted() {
         driver.post_receive(&mut qp, key, 0x1000, 64).unwrap();
     }
     driver.to_error(&qp).unwrap();
-    let mut nop = vec![0; WqeCtrlSeg::SIZE];
-    driver.post_send(&mut qp, WqeOpcode::NOP, &mut nop).unwrap();
+    let nop = vec![0; WqeCtrlSeg::SIZE];
+    driver.post_send(&mut qp, WqeOpcode::NOP, &nop).unwrap();
     let mut flushed: Vec<_> = (0..4)
         .map(|_| {
             let entry = completion(&mut driver, &mut cq);
@@ -137,7 +137,7 @@ fn a_datagram_arrives() {
     av.set_rlid(device.port.lids.0);
     send.extend_from_slice(&address);
     send.extend_from_slice(&data_segment(key, source, text.len() as u32));
-    let index = driver.post_send(&mut a, WqeOpcode::SEND, &mut send).unwrap();
+    let index = driver.post_send(&mut a, WqeOpcode::SEND, &send).unwrap();
 
     driver.wait_cq_event(&mut b_cq).unwrap();
     let received = driver.poll_cq(&mut b_cq).unwrap().expect("the completion of the event");
