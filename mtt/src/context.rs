@@ -201,15 +201,12 @@ impl Context {
             return Err(BadContext::Signature);
         }
         let (have, want) = (self.log_page_size, mkc.log_page_size());
-        if named(mkey_mask::PAGE_SIZE) {
-            if !named(mkey_mask::PAGE_SIZE_5) && (have ^ want) & SIXTH_BIT != 0 {
-                return Err(BadContext::PageSizeBit { have, want });
-            }
-            new.log_page_size = new.log_page_size & SIXTH_BIT | want & !SIXTH_BIT;
+        let lower = if named(mkey_mask::PAGE_SIZE) { !SIXTH_BIT } else { 0 };
+        let sixth = if named(mkey_mask::PAGE_SIZE_5) { SIXTH_BIT } else { 0 };
+        if lower != 0 && sixth == 0 && (have ^ want) & SIXTH_BIT != 0 {
+            return Err(BadContext::PageSizeBit { have, want });
         }
-        if named(mkey_mask::PAGE_SIZE_5) {
-            new.log_page_size = new.log_page_size & !SIXTH_BIT | want & SIXTH_BIT;
-        }
+        new.log_page_size = have & !(lower | sixth) | want & (lower | sixth);
         new.checked()
     }
 

@@ -190,7 +190,7 @@ impl Mtt {
 
     /// Whether a store may come to cost `new` words instead of `old`.
     pub(crate) fn affords(&self, old: u64, new: u64) -> bool {
-        new <= old || (self.filled - old).saturating_add(new) <= self.limits.entries
+        (self.filled - old).saturating_add(new) <= self.limits.entries
     }
 
     /// Removes a key.

@@ -128,6 +128,7 @@ impl Mtt {
         let &UmrRequest { octwords, .. } = request;
         let bytes = translations.len();
         let new = self.judge_umr(request)?;
+        self.afford_umr(request, 0, octwords)?;
         if bytes as u64 != u64::from(octwords) * 16 {
             return Err(UmrError::WrongLength { bytes, octwords });
         }
@@ -137,7 +138,8 @@ impl Mtt {
 
     /// Whether a request may be carried out.
     pub fn umr_check(&self, request: &UmrRequest) -> Result<(), UmrError> {
-        self.judge_umr(request).map(drop)
+        self.judge_umr(request)?;
+        self.afford_umr(request, 0, request.octwords)
     }
 
     /// Writes some of a request's translations, whole octwords, `at` octwords after its first.
@@ -155,6 +157,7 @@ impl Mtt {
         if !fits || !bytes.is_multiple_of(16) {
             return Err(UmrError::WrongLength { bytes, octwords });
         }
+        self.afford_umr(request, at, (bytes / 16) as u32)?;
         self.put(request, at, translations)
     }
 
@@ -168,7 +171,7 @@ impl Mtt {
     fn judge_umr(&self, request: &UmrRequest) -> Result<Context, UmrError> {
         let &UmrRequest { key: name, pd, qpn, flags, mask, ref mkc, octwords, offset } = request;
         let key = self.keys.get(index_of(name)).ok_or(UmrError::UnknownKey(name))?;
-        let (store, context) = (&key.store, &key.context);
+        let context = &key.context;
         let free = context.is(flag::FREE);
         // Fast registration names the key by the variant that it is about to get.
         if context.variant != variant_of(name) && !(free && mask & mkey_mask::KEY != 0) {
@@ -212,13 +215,22 @@ impl Mtt {
         }
         let (from, octwords) = (request.start(), u64::from(octwords));
         let capacity = context.capacity();
-        let Some(to) = from.checked_add(octwords).filter(|&to| to <= capacity) else {
-            return Err(UmrError::OutOfBounds { offset: from, octwords, capacity });
-        };
-        if !self.affords(store.cost(), store.cost_with(from * 2, to * 2)) {
+        match from.checked_add(octwords) {
+            Some(to) if to <= capacity => Ok(new),
+            _ => Err(UmrError::OutOfBounds { offset: from, octwords, capacity }),
+        }
+    }
+
+    /// Whether there is room for some of the translations of a request that is in bounds.
+    fn afford_umr(&self, request: &UmrRequest, at: u32, octwords: u32) -> Result<(), UmrError> {
+        let name = request.key;
+        let Key { store, .. } = self.keys.get(index_of(name)).ok_or(UmrError::UnknownKey(name))?;
+        let from = request.start() + u64::from(at);
+        let cost = store.cost_with(from * 2, (from + u64::from(octwords)) * 2);
+        if !self.affords(store.cost(), cost) {
             return Err(UmrError::NoEntryLeft { limit: self.limits.entries });
         }
-        Ok(new)
+        Ok(())
     }
 
     fn put(&mut self, request: &UmrRequest, at: u32, translations: &[u8]) -> Result<(), UmrError> {

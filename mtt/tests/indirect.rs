@@ -224,8 +224,10 @@ fn strided_blocks() {
     assert_eq!(read(&mtt, key, 21, 4).unwrap(), [at(0xb0205, 3), at(0xa0120, 1)]);
     assert_eq!(read(&mtt, key, 35, 2).unwrap(), [at(0xb020b, 1), at(0xa0000, 1)]);
 
+    let bad_long =
+        vec![block(12, 3, 3), stride(8, 16, a, 0), stride(5, 4, b, 0), stride(0, 0, a, 0)];
     let bad = [
-        vec![block(12, 3, 2), stride(8, 16, a, 0), stride(5, 4, b, 0)],
+        bad_long.clone(),
         vec![block(12, 3, 2), stride(8, 16, a, 0), stride(3, 4, b, 0)],
         vec![block(12, 3, 0)],
         vec![block(12, u32::MAX, u16::MAX)],
@@ -234,6 +236,9 @@ fn strided_blocks() {
         let key = list(&mut mtt, pd, 0, 1 << 40, &entries);
         assert_eq!(refused(&mtt, &question(key, 6, 20, Access::LocalRead)), "bad_stride_block");
     }
+    // Not even up to where the cycle should have ended.
+    let long = list(&mut mtt, pd, 0, 36, &bad_long);
+    assert_eq!(refused(&mtt, &question(long, 6, 6, Access::LocalRead)), "bad_stride_block");
     // No bytes in a cycle, or no cycle: nothing, and the list goes on.
     let entries = [block(0, u32::MAX, 1), klm(8, a, 0), block(4, 0, 0), klm(8, b, 0)];
     let key = list(&mut mtt, pd, 0, 8, &entries);

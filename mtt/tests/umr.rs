@@ -188,6 +188,8 @@ fn the_sixth_bit_of_the_page_size() {
         mtt.destroy(index_of(key)).unwrap();
         result.map(|()| now)
     };
+    assert_eq!(set(12, mkey_mask::LEN, 44), Ok(12));
+    assert_eq!(set(44, mkey_mask::LEN, 12), Ok(44));
     assert_eq!(set(12, mkey_mask::PAGE_SIZE, 31), Ok(31));
     assert_eq!(set(40, mkey_mask::PAGE_SIZE, 63), Ok(63));
     assert_eq!(set(12, both, 44), Ok(44));
@@ -242,11 +244,22 @@ fn who_may_change_what() {
     mtt.umr(&UmrRequest { pd: Some(pd), ..rights }, &[]).unwrap();
     let error = UmrError::PdMismatch { key, pd };
     assert_eq!(mtt.umr(&UmrRequest { pd: Some(other), ..rights }, &[]), Err(error));
+    // Nor may a key be taken out of another domain into one's own.
+    let mine = context(MTT, other);
+    let take = UmrRequest { pd: Some(other), ..change(key, mkey_mask::PD, &mine) };
+    assert_eq!(mtt.umr(&take, &[]), Err(error));
     // Only the driver's own queue moves keys between domains.
     let domain = change(key, mkey_mask::PD, &mkc);
     let error = UmrError::PdMismatch { key, pd: other };
     assert_eq!(mtt.umr(&UmrRequest { pd: Some(pd), ..domain }, &[]), Err(error));
     mtt.umr(&domain, &[]).unwrap();
+    // A domain that does not exist is noticed before any translation is written.
+    let nowhere = context(MTT, 0x999);
+    let room = create(&mut mtt, &region(MTT, pd, 0, 0x1000, 4), &pages(&[0xa000, 0]));
+    let request = UmrRequest { octwords: 4, ..change(room, mkey_mask::PD, &nowhere) };
+    assert_eq!(mtt.umr_check(&request), Err(UmrError::UnknownPd(0x999)));
+    assert_eq!(mtt.umr(&request, &[0; 64]), Err(UmrError::UnknownPd(0x999)));
+    assert_eq!(read(&mtt, room, 0, 1).unwrap(), [at(0xa000, 1)]);
 
     let mut fixed = context(MTT, pd);
     fixed.set_umr_en(false);
@@ -279,10 +292,12 @@ fn requests_that_contradict_themselves() {
     // Signatures may be switched off, not on.
     let mask = mkey_mask::BSF_EN | mkey_mask::EN_SIGERR;
     mtt.umr(&UmrRequest { mask, ..plain }, &[]).unwrap();
-    let mut signed = mkc;
-    signed.set_bsf_en(true);
-    let error = mtt.umr(&UmrRequest { mask, mkc: Mkc(&signed.0), ..plain }, &[]).unwrap_err();
-    assert_eq!(error, BadContext::Signature.into());
+    for set in [Mkc::set_bsf_en, Mkc::set_expected_sigerr_count] {
+        let mut signed = mkc;
+        set(&mut signed, true);
+        let error = mtt.umr(&UmrRequest { mask, mkc: Mkc(&signed.0), ..plain }, &[]).unwrap_err();
+        assert_eq!(error, BadContext::Signature.into());
+    }
     // More or less than announced.
     for len in [0, 48, 80] {
         let error = mtt.umr(&UmrRequest { octwords: 4, ..plain }, &vec![0; len]).unwrap_err();
@@ -331,6 +346,11 @@ fn entries_run_out() {
     let farther = UmrRequest { offset: 88 * 256, ..fill };
     assert_eq!(mtt.umr(&farther, &[1; 64]), Err(UmrError::NoEntryLeft { limit: 600 }));
     assert_eq!(mtt.umr(&fill, &[1; 64]), Err(UmrError::NoEntryLeft { limit: 600 }));
+    // A request that reaches from the block that is there into one that can't be.
+    let across = UmrRequest { offset: 81 * 256 - 4, octwords: 8, ..fill };
+    assert_eq!(mtt.umr_check(&across), Err(UmrError::NoEntryLeft { limit: 600 }));
+    mtt.umr_write(&across, 0, &[1; 64]).unwrap();
+    assert_eq!(mtt.umr_write(&across, 4, &[1; 64]), Err(UmrError::NoEntryLeft { limit: 600 }));
     mtt.umr(&far, &[2; 64]).expect("what is filled may be filled again");
     mtt.destroy(index_of(key)).unwrap();
     assert_eq!(mtt.filled(), 0);
@@ -484,6 +504,41 @@ fn sensible() -> impl Strategy<Value = [u8; 0x40]> {
     )
 }
 
+/// Whether a request that names a key by its variant is to be carried out.
+fn acceptable(key: &Context, request: &UmrRequest, to: &Context) -> bool {
+    let &UmrRequest { mask, flags, pd, offset, octwords, .. } = request;
+    let mut then = *key;
+    for (bit, set) in FIELDS {
+        if mask & bit != 0 {
+            set(&mut then, to);
+        }
+    }
+    let set = |flag| flags & flag != 0;
+    let named = |bit| mask & bit != 0;
+    let known = FIELDS.iter().fold(mkey_mask::EN_SIGERR | mkey_mask::BSF_EN, |all, f| all | f.0);
+    let checks = match (set(umr_flags::CHECK_FREE), set(umr_flags::CHECK_NOT_FREE)) {
+        (false, false) => true,
+        (true, false) => !key.free(),
+        (false, true) => key.free(),
+        (true, true) => false,
+    };
+    let sixth = named(mkey_mask::PAGE_SIZE)
+        && !named(mkey_mask::PAGE_SIZE_5)
+        && (key.log_page_size() ^ to.log_page_size()) & 32 != 0;
+    let small = then.access_mode_1_0() == MTT && !then.free() && then.log_page_size() < 12;
+    let end = u64::from(octwords) + if set(umr_flags::TRANSLATION_OFFSET_EN) { offset } else { 0 };
+    let room = u64::from(key.translations_octword_size()).next_multiple_of(4);
+    checks
+        && mask & !known == 0
+        && (!set(umr_flags::CHECK_QPN) || key.qpn() == request.qpn)
+        && (set(umr_flags::TRANSLATION_OFFSET_EN) || offset == 0)
+        && pd.is_none_or(|pd| pd == key.pd() && pd == then.pd())
+        && (1..4).contains(&then.pd())
+        && (octwords == 0 || end <= room)
+        && !sixth
+        && !small
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     /// A request changes the fields that it names and the octwords that it covers; one that is
@@ -519,10 +574,15 @@ proptest! {
                 pd, flags, mask, offset, octwords,
                 ..change(key, mask, &to)
             };
+            let accepted = acceptable(&mkc, &request, &to);
             let bytes: Vec<u8> = (0..octwords * 16).map(|at| fill.wrapping_add(at as u8)).collect();
             match mtt.umr(&request, &bytes) {
-                Err(_) => prop_assert_eq!(shown(&mtt, key), before),
+                Err(error) => {
+                    prop_assert!(!accepted, "{}", error);
+                    prop_assert_eq!(shown(&mtt, key), before);
+                }
                 Ok(()) => {
+                    prop_assert!(accepted);
                     for (bit, set) in FIELDS {
                         if mask & bit != 0 {
                             set(&mut mkc, &to);
