@@ -121,6 +121,12 @@ impl Engine {
             self.fail_receive(fw, cx, &receive, why);
             return;
         }
+        log::trace!(
+            "datagram from QP {:#x} to QP {:#x}: {} bytes",
+            packet.src_qpn,
+            packet.dest_qpn,
+            payload.len()
+        );
         let kind = match packet.immediate {
             Some(_) => CqeOpcode::RESP_SEND_IMM,
             None => CqeOpcode::RESP_SEND,
