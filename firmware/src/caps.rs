@@ -1,8 +1,8 @@
 //! Capabilities: what the device can do at most, and what the driver has set it to.
 
 use layouts::{
-    CmdHcaCap, CmdHcaCap2, LayoutInfo, QueryHcaCapIn, QueryHcaCapOut, SetHcaCapIn, get_bits,
-    set_bits,
+    AtomicCaps, CmdHcaCap, CmdHcaCap2, LayoutInfo, QueryHcaCapIn, QueryHcaCapOut, SetHcaCapIn,
+    get_bits, set_bits,
 };
 
 use crate::error::{self, CmdError};
@@ -26,20 +26,20 @@ struct Set {
 
 /// All types that the device has.
 pub struct Caps {
-    sets: [Set; 2],
+    sets: [Set; 3],
 }
 
-/// Fields whose values are codes, not amounts: an order means nothing, so what is legal is listed.
-/// Everything else may be set from zero to its maximum.
-const CODES: &[(&str, fn(u64) -> bool)] = &[
-    // n for 128 << n P_Keys, at most the table that the port has.
-    ("pkey_table_size", |code| code == 0),
-    // n for 8 << n GIDs.
-    ("gid_table_size", |code| code == 0),
-    ("port_type", |code| code == 0),
-    ("umr_fence", |code| code == 0),
-    ("cmdif_checksum", |code| code == 0),
-    ("log_uar_page_sz", |code| code == 0),
+/// Fields whose values are codes, not amounts: an order means nothing. Only the code that the
+/// device stands at, which is 0 for each of them, is legal; everything else may be set from zero to
+/// its maximum.
+const CODES: &[&str] = &[
+    // n for 128 << n P_Keys and 8 << n GIDs: the port's tables have one size.
+    "pkey_table_size",
+    "gid_table_size",
+    "port_type",
+    "umr_fence",
+    "cmdif_checksum",
+    "log_uar_page_sz",
 ];
 
 impl Set {
@@ -62,11 +62,8 @@ impl Set {
         for field in self.layout.fields {
             let value = get_bits(wanted, field.bit, field.width);
             let max = get_bits(&self.max, field.bit, field.width);
-            let legal = match CODES.iter().find(|(name, _)| *name == field.name) {
-                Some((_, legal)) => legal(value),
-                None => value <= max,
-            };
-            if !legal {
+            let legal = if CODES.contains(&field.name) { 0 } else { max };
+            if value > legal {
                 return Err(error::CAP_TOO_LARGE.with(format!(
                     "{}.{} = {value}, at most {max}",
                     self.layout.name, field.name
@@ -84,6 +81,7 @@ impl Caps {
         Self {
             sets: [
                 Set::new(0x00, &CmdHcaCap::INFO, &profile.general),
+                Set::new(0x03, &AtomicCaps::INFO, &[]),
                 Set::new(0x20, &CmdHcaCap2::INFO, &profile.general2),
             ],
         }

@@ -42,8 +42,11 @@ struct Command {
     /// Least bytes of input and output.
     min_in: usize,
     min_out: usize,
-    run: fn(&mut Firmware, &Cx, &[u8], &mut [u8]) -> Result<(), CmdError>,
+    run: Handler,
 }
+
+/// A handler behind untyped bytes: input and output.
+type Handler = fn(&mut Firmware, &Cx, &[u8], &mut [u8]) -> Result<(), CmdError>;
 
 /// Bytes of the header that every command begins with, and of the one that every reply does.
 const HEADER: usize = 8;

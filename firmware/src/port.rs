@@ -138,6 +138,7 @@ pub fn query_context(
     context.set_port_guid(identity.port_guid);
     context.set_node_guid(identity.node_guid);
     context.set_cap_mask1(*capability_mask);
+    context.set_cap_mask1_field_select(SETTABLE);
     context.set_lid(identity.lid);
     context.set_subnet_timeout(SUBNET_TIMEOUT);
     context.set_sm_lid(identity.lid);

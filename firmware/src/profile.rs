@@ -60,6 +60,9 @@ const CONNECTX6: &[Value] = &[
     ("num_ports", 1),
     ("log_max_msg", 30),
     ("cqe_version", 1),
+    // Keys have the right for remote atomics. Which operations there are is said by the atomic
+    // capabilities: none yet.
+    ("atomic", 1),
     ("compact_address_vector", 1),
     ("cq_resize", 1),
     ("cq_moderation", 1),
@@ -71,8 +74,6 @@ const CONNECTX6: &[Value] = &[
     ("log_bf_reg_size", 9),
     ("max_wqe_sz_sq", 1024),
     ("max_wqe_sz_rq", 512),
-    ("max_qp_mcg", 240),
-    ("log_max_mcg", 21),
     ("log_max_transport_domain", 12),
     ("log_max_xrcd", 12),
     ("log_max_uctx", 12),

@@ -3,6 +3,7 @@
 mod cache;
 mod config;
 mod ctl;
+mod demonstration;
 mod output;
 mod qemu_args;
 mod replay;

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use qemu_config::{
-    Card, Error, Facts, Job, Kernel, Mebibytes, Options, Outcome, Session, Stop, Streams,
+    Card, Error, Facts, GuestProgram, Job, Kernel, Mebibytes, Options, Outcome, Session, Stop,
+    Streams,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -106,9 +107,12 @@ impl Run {
         ExitCode::from(status)
     }
 
-    /// The demonstration: without a command. The crate `proof` is to be called here.
-    fn demonstration(&self, _stop: &Stop) -> Result<u8, Error> {
-        Err(Error::Option("the demonstration is not there yet: give a command".to_owned()))
+    /// The demonstration: without a command.
+    fn demonstration(&self, stop: &Stop) -> Result<u8, Error> {
+        let options = self.options(Job::Command(vec![proof::PROGRAM.into()]))?;
+        let (outcome, status) = crate::demonstration::run(options, stop)?;
+        report(&outcome);
+        Ok(status)
     }
 
     fn options(&self, job: Job) -> Result<Options, Error> {
@@ -125,7 +129,10 @@ impl Run {
             qemu_arguments: self.qemu_arguments.clone(),
             gdb: self.gdb,
             panic_on_warn: self.panic_on_warn,
-            programs: Vec::new(),
+            programs: proof::GUEST_PROGRAMS
+                .iter()
+                .map(|&(name, files)| GuestProgram { name, files })
+                .collect(),
             job,
         })
     }

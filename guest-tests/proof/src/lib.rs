@@ -30,7 +30,7 @@ use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
 pub use judge::judge;
-pub use programs::{BENCHMARK, GUEST_PROGRAMS, PROGRAM};
+pub use programs::{BENCHMARK, GUEST_PROGRAMS, PROGRAM, Program};
 pub use protocol::{Message, Region, Word};
 pub use report::Report;
 pub use verdict::{CaseResult, JudgeError, Verdict};

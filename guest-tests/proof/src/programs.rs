@@ -13,21 +13,27 @@ pub const PROGRAM: &str = "/usr/lib/mlx5emu/mrproof";
 /// Where the image puts the benchmark: `mrbench DEVICE`.
 pub const BENCHMARK: &str = "/usr/lib/mlx5emu/mrbench";
 
-/// Names and sources (C, gnu17, libibverbs).
-pub const GUEST_PROGRAMS: &[(&str, &str)] = &[
+/// A program: its name, and its files with their text.
+pub type Program = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// The programs (C, gnu17, libibverbs).
+pub const GUEST_PROGRAMS: &[Program] = &[
     (
         "mrproof",
-        joined!(
-            "base.h",
-            "dialog.c",
-            "frames.c",
-            "regions.c",
-            "cases_memory.c",
-            "cases_rights.c",
-            "cases_life.c",
-            "cases_processes.c",
+        &[(
             "mrproof.c",
-        ),
+            joined!(
+                "base.h",
+                "dialog.c",
+                "frames.c",
+                "regions.c",
+                "cases_memory.c",
+                "cases_rights.c",
+                "cases_life.c",
+                "cases_processes.c",
+                "mrproof.c",
+            ),
+        )],
     ),
-    ("mrbench", joined!("base.h", "mrbench.c")),
+    ("mrbench", &[("mrbench.c", joined!("base.h", "mrbench.c"))]),
 ];
