@@ -16,7 +16,7 @@ const START: u64 = 0x7f00_0000_0000;
 
 /// Page `n` of the region: somewhere in memory, neighbours far apart.
 fn page(n: u64) -> u64 {
-    n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % MEMORY as u64 & !4095
+    (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % MEMORY as u64) & !4095
 }
 
 fn register(umr: bool) {
