@@ -64,10 +64,8 @@ fn sixty_four_million_entries() {
     mtt.destroy(index_of(key)).unwrap();
     assert_eq!(mtt.filled(), 0);
     // What is free is the allocator's, and it may keep it; the program asks for it when it matters.
-    let start = std::time::Instant::now();
     // SAFETY: has no preconditions.
     unsafe { libc::malloc_trim(0) };
-    println!("{:?}", start.elapsed());
     let left = resident().saturating_sub(before);
     println!("{left} bytes still resident after the key was destroyed");
     assert!(left < 16 << 20, "{left} bytes are not given back");
