@@ -156,6 +156,9 @@ impl Machine<'_> {
         }
         if let Some(socket) = self.card {
             // Behind a root port, where it has a link and can be unplugged.
+            // Its slot is PCI Express's own: QEMU's ACPI slots do not say that the link is up, and
+            // a kernel that resets the bus waits for that.
+            list.pair("-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off");
             let port = "pcie-root-port,id=port0,chassis=1,slot=1,x-speed=16,x-width=16";
             list.pair("-device", port);
             let device = serde_json::json!({
@@ -320,6 +323,7 @@ mod tests {
             "-accel kvm -cpu host ",
             "-fsdev local,id=share2,security_model=none,multidevs=remap,path=/t,,wo \
              -device virtio-9p-pci,fsdev=share2,mount_tag=share2 ",
+            "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off ",
             "-device pcie-root-port,id=port0,chassis=1,slot=1,x-speed=16,x-width=16 ",
             r#"-device {"bus":"port0","driver":"vfio-user-pci","id":"card0","socket":{"path":"/run/card \"x\".sock","type":"unix"}} "#,
             "-chardev socket,id=qmp,server=on,wait=off,path=/run/qmp -mon chardev=qmp,mode=control ",

@@ -6,7 +6,8 @@ use serde_json::json;
 /// user's to change (in both places).
 pub fn qemu_args(socket: &str) -> Vec<String> {
     // The card is behind a port of its own: an endpoint on the root bus has no link and can't be unplugged. The
-    // port's link is as fast and wide as the card's.
+    // port's link is as fast and wide as the card's. Its slot is PCI Express's own: QEMU's ACPI slots do not say
+    // that the link is up, and a kernel that resets the bus waits for that.
     let card = json!({
         "driver": "vfio-user-pci",
         "bus": "mlx5emu-port",
@@ -19,6 +20,8 @@ pub fn qemu_args(socket: &str) -> Vec<String> {
         "2G",
         "-object",
         "memory-backend-memfd,id=mlx5emu-memory,size=2G,share=on",
+        "-global",
+        "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
         "-device",
         "pcie-root-port,id=mlx5emu-port,chassis=1,slot=1,x-speed=16,x-width=16",
         "-device",
