@@ -96,7 +96,7 @@ impl Default for Limits {
             uars: 8192 - uar::FIRST,
             pds: 1 << 16,
             mkeys: 1 << 20,
-            translations: 66 << 20,
+            translations: 70 << 20,
             cqs: 1 << 17,
             qps: 1 << 17,
             srqs: 1 << 17,

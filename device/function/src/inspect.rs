@@ -1,6 +1,8 @@
 //! Answers to the control socket.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::ControlFlow;
 
 use control::{
     Access, Hex, Missing, Mkey, MkeyPage, Piece, Refusal, RefusalKind, Request, Status, Translation,
@@ -118,6 +120,8 @@ fn keys(firmware: &Firmware, live_only: bool, from: u32, limit: u32) -> MkeyPage
     MkeyPage { keys, next: rest.next().map(|key| mtt::index_of(key.key)) }
 }
 
+/// The pieces from `skip` on, at most `limit` of them. All of the access is judged, but only what is
+/// asked for is kept and looked up in guest memory, which the guest maps and unmaps as it likes.
 fn translate(
     firmware: &Firmware,
     bus: &dyn Bus,
@@ -125,29 +129,57 @@ fn translate(
     skip: u64,
     limit: usize,
 ) -> Translation {
-    let mut pieces = mtt::Pieces::new();
-    if let Err(refusal) = firmware.mtt.translate(&question, &mut pieces) {
-        return Translation::Refused {
-            reason: refusal.reason().into(),
-            message: refusal.to_string(),
-        };
+    let mut window = Window { skip, limit, begun: 0, pieces: Vec::new(), end: None };
+    let judged = firmware.mtt.visit(&question, |piece| {
+        window.take(piece);
+        ControlFlow::Continue(())
+    });
+    if let Err(refusal) = judged {
+        return refused(refusal.reason(), &refusal);
     }
-    // What the key names must also be there: the guest maps and unmaps its memory as it likes.
-    for piece in &pieces {
-        if let Place::Memory(at) = piece.place
-            && let Err(error) = bus.check(at, piece.len)
-        {
-            return Translation::Refused {
-                reason: "dma_unmapped".into(),
-                message: error.to_string(),
-            };
+    for piece in &window.pieces {
+        if let Err(error) = bus.check(piece.address.0, piece.length.0) {
+            return refused("dma_unmapped", &error);
         }
     }
-    let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-    let mut rest = pieces.iter().skip(skip).filter_map(|piece| match piece.place {
-        Place::Memory(at) => Some(Piece { address: at.into(), length: piece.len.into() }),
-        Place::Null => None,
-    });
-    let pieces = rest.by_ref().take(limit).collect();
-    Translation::Pieces { pieces, more: rest.next().is_some() }
+    let more = window.begun > skip.saturating_add(window.pieces.len() as u64);
+    Translation::Pieces { pieces: window.pieces, more }
+}
+
+fn refused(reason: &str, why: &dyn Display) -> Translation {
+    Translation::Refused { reason: reason.into(), message: why.to_string() }
+}
+
+/// Some of a translation's pieces, adjacent ones joined.
+struct Window {
+    skip: u64,
+    limit: usize,
+    /// How many pieces have begun.
+    begun: u64,
+    pieces: Vec<Piece>,
+    /// Where the last piece that begun ends.
+    end: Option<u64>,
+}
+
+impl Window {
+    fn take(&mut self, piece: mtt::Piece) {
+        let Place::Memory(at) = piece.place else {
+            self.end = None;
+            return;
+        };
+        let joins = self.end == Some(at);
+        self.end = at.checked_add(piece.len);
+        if !joins {
+            self.begun += 1;
+        }
+        let index = self.begun.saturating_sub(1);
+        let Some(kept) = index.checked_sub(self.skip) else { return };
+        if kept >= self.limit as u64 {
+            return;
+        }
+        match self.pieces.last_mut() {
+            Some(last) if joins => last.length.0 = last.length.0.saturating_add(piece.len),
+            _ => self.pieces.push(Piece { address: at.into(), length: piece.len.into() }),
+        }
+    }
 }

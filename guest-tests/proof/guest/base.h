@@ -37,6 +37,17 @@ static _Noreturn inline void give_up(const char *what)
 	exit(1);
 }
 
+/* Whether the kernel is older than MAJOR.MINOR, for what it alone decides. */
+static inline bool kernel_before(int major, int minor)
+{
+	struct utsname system;
+	int own_major, own_minor;
+	uname(&system);
+	if (sscanf(system.release, "%d.%d", &own_major, &own_minor) != 2)
+		return false;
+	return own_major < major || (own_major == major && own_minor < minor);
+}
+
 /* Opens the device of this name, or the first. */
 static inline struct ibv_context *open_device(const char *name)
 {

@@ -36,7 +36,11 @@ struct Slot<T> {
     object: Option<T>,
 }
 
-/// Objects by id. Lookup is O(1); an id that was given back is used again as late as possible.
+/// How many ids rest before the one that was given back first is used again.
+const REST: usize = 4096;
+
+/// Objects by id. Lookup is O(1); an id that was given back is not used again before many others
+/// were, as long as there are others.
 ///
 /// Ids begin at `first`, which callers set above zero so that an id of zero, the mark of a field
 /// that nobody filled in, names no object.
@@ -60,8 +64,10 @@ impl<T> Table<T> {
         if self.live >= self.limit {
             return Err(TableFull { limit: self.limit });
         }
-        // Fresh ids first: the longer an id rests, the likelier a stale use of it is noticed.
-        let index = if (self.slots.len() as u64) < u64::from(self.limit) {
+        // The longer an id rests, the likelier a stale use of it is noticed; but the table must not
+        // grow without end because objects come and go.
+        let fresh_left = (self.slots.len() as u64) < u64::from(self.limit);
+        let index = if fresh_left && self.free.len() < REST {
             self.slots.push(Slot { users: 0, object: None });
             (self.slots.len() - 1) as u32
         } else {
