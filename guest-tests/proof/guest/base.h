@@ -126,3 +126,17 @@ static inline bool want_huge_pages(long pages)
 	snprintf(text, sizeof text, "%ld", pages);
 	return write_text(POOL, text) && read_number(POOL) >= pages;
 }
+
+/* Whether there is so much memory, and enough for the rest of the system to live on. */
+static inline bool fits(size_t length)
+{
+	unsigned long kilobytes = 0;
+	char line[128];
+	FILE *file = fopen("/proc/meminfo", "re");
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "MemAvailable: %lu kB", &kilobytes) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kilobytes * 1024 > length + 64 * MIB;
+}

@@ -62,6 +62,10 @@ static void case_256_mebibytes(const struct card *card)
 {
 	/* Just below, at and above where the driver changes its way. */
 	const size_t size = 256 * MIB, lengths[] = {size - PAGE, size, size + PAGE};
+	if (!fits(size)) {
+		say_failed("find 320 MiB of free memory", ENOMEM);
+		return;
+	}
 	uint8_t *memory = small_pages(size + PAGE);
 	for (size_t i = 0; i < COUNT(lengths); i++)
 		prove(card->pd, memory, lengths[i], LOCAL_WRITE | REMOTE_READ);

@@ -152,26 +152,11 @@ static void measure(struct ibv_pd *pd, uint8_t *memory, size_t length, double se
 	fflush(stdout);
 }
 
-static size_t available(void)
-{
-	unsigned long kilobytes = 0;
-	char line[128];
-	FILE *file = fopen("/proc/meminfo", "re");
-	while (file && fgets(line, sizeof line, file))
-		if (sscanf(line, "MemAvailable: %lu kB", &kilobytes) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return kilobytes * 1024;
-}
-
 static void measure_size(struct ibv_pd *pd, size_t length, bool huge, double seconds, bool split)
 {
 	printf("{\"device\":\"%s\",\"length\":%zu,\"page\":%lu", ibv_get_device_name(pd->context->device),
 	       length, huge ? HUGE_PAGE : PAGE);
-	/* The rest of the system lives on. */
-	bool fits = available() > length + 128 * MIB;
-	if (!fits || (huge && !want_huge_pages(length / HUGE_PAGE))) {
+	if (!fits(length) || (huge && !want_huge_pages(length / HUGE_PAGE))) {
 		printf(",\"skipped\":\"not enough memory\"}\n");
 		fflush(stdout);
 		return;
