@@ -135,7 +135,7 @@ pub fn set_driver_version(
     let text = text.split(|&b| b == 0).next().unwrap_or_default();
     fw.life.driver_version =
         String::from_utf8_lossy(text).chars().filter(|c| !c.is_control()).collect();
-    log::info!("driver {}", fw.life.driver_version);
+    log::debug!("driver {}", fw.life.driver_version);
     Ok(())
 }
 
