@@ -68,6 +68,7 @@ fn an_access_is_refused_as_a_whole() {
     let (mut memory, file) = three_maps();
     memory.map(0x12000, 0x1000, Rights::READ, with(&file, 0x2000)).unwrap();
     memory.map(0x13000, 0x1000, Rights::WRITE, with(&file, 0x3000)).unwrap();
+    memory.write(0x11000, &[0x55; 0x1000]).unwrap();
     let data = [0xaa; 0x1000];
     let write = |addr, len: usize| memory.write(addr, &data[..len]);
     let forbidden =
@@ -86,7 +87,8 @@ fn an_access_is_refused_as_a_whole() {
     assert_eq!(memory.copy(0x12000, 0x11800, 0x1000), forbidden(0x11800, 0x1000, true));
     let mut all = [0xff; 0x4000];
     file.read_exact_at(&mut all, 0).unwrap();
-    assert_eq!(all, [0; 0x4000], "nothing was written");
+    assert_eq!(all[..0x1000], [0x55; 0x1000]);
+    assert_eq!(all[0x1000..], [0; 0x3000], "nothing was written");
     assert_eq!(memory.write(0xdead, &[]), Ok(()));
     assert_eq!(memory.read(0xdead, &mut []), Ok(()));
     assert_eq!(memory.copy(0xdead, 0xbeef, 0), Ok(()));
@@ -173,13 +175,19 @@ fn unmapping_takes_whole_ranges_only() {
 
 #[test]
 fn an_unmapped_range_is_out_of_reach_at_once() {
-    let (mut memory, _file) = three_maps();
+    let (mut memory, file) = three_maps();
     memory.write(0x10000, &[1]).unwrap();
     memory.unmap(0x10000, 0x1000).unwrap();
     assert_eq!(memory.write(0x10000, &[1]), Err(DmaError::Unmapped { addr: 0x10000, len: 1 }));
     memory.write(0x11000, &[1]).unwrap();
     memory.unmap_all();
     assert_eq!(memory.write(0x11000, &[1]), Err(DmaError::Unmapped { addr: 0x11000, len: 1 }));
+    // Not even when the file is there again, elsewhere.
+    memory.map(0x50000, 0x1000, Rights::READ_WRITE, with(&file, 0)).unwrap();
+    memory.write(0x50000, &[1]).unwrap();
+    memory.unmap_all();
+    memory.map(0x60000, 0x1000, Rights::READ_WRITE, with(&file, 0)).unwrap();
+    assert_eq!(memory.write(0x50000, &[1]), Err(DmaError::Unmapped { addr: 0x50000, len: 1 }));
 }
 
 /// Lines of /proc/self/smaps that belong to mappings of `file`.

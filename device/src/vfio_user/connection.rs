@@ -17,7 +17,7 @@ use super::wire::flag;
 const MESSAGES_PER_CALL: u32 = 256;
 
 /// Bytes after which a call of [`Connection::serve`] receives no more.
-const BYTES_PER_CALL: usize = 1 << 20;
+const BYTES_PER_CALL: usize = 128 << 10;
 
 /// With so many bytes of replies that the client doesn't read, it is not served.
 const UNREAD_LIMIT: usize = 256 << 10;

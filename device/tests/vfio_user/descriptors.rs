@@ -150,19 +150,64 @@ fn parts_of_a_message_that_each_bring_some() {
     }
     assert_eq!(peer.only_reply(id, DEVICE_SET_IRQS), Ok(vec![]));
     assert_eq!(peer.target.calls, [Call::Assign { index: MSIX, first: 0, count: 16 }]);
+}
 
-    // However many there are, few are held and all are closed.
+#[test]
+fn however_many_come_few_are_held() {
+    let mut peer = Peer::new();
     let id = peer.id();
-    let whole = message(id, DEVICE_SET_IRQS, 0, &set(36));
-    let mut watched = Watched::new();
-    for byte in whole {
-        peer.send_with(&[byte], &[watched.fd()]);
+    let whole = message(id, DEVICE_SET_IRQS, 0, &bytes![20_u32, 0x24_u32, MSIX, 0_u32, 36_u32]);
+    let mut given: Vec<_> = whole.iter().map(|_| Watched::new()).collect();
+    let (last, parts) = whole.split_last().unwrap();
+    for (byte, watched) in parts.iter().zip(&given) {
+        peer.send_with(&[*byte], &[watched.fd()]);
         peer.serve().unwrap();
     }
+    let held = given[..35].iter_mut().map(Watched::is_closed).filter(|closed| !closed);
+    assert!(held.count() <= 17);
+    peer.send(&[*last]);
+    peer.serve().unwrap();
     let error = Err(Errno::MFILE.raw_os_error() as u32);
     assert_eq!(peer.only_reply(id, DEVICE_SET_IRQS), error);
-    assert!(watched.is_closed());
+    assert!(given.iter_mut().all(Watched::is_closed));
     peer.in_step();
+}
+
+const CHILD: &str = "VFIO_USER_TEST_FEW_DESCRIPTORS";
+
+/// Does nothing unless it runs as the child of the test below.
+#[test]
+fn child_that_may_open_few() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let mut peer = Peer::new();
+    let mut watched = Watched::new();
+    let mut taken = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        taken.push(file);
+    }
+    for free in 0..3 {
+        let set = bytes![20_u32, 0x24_u32, MSIX, 0_u32, 3_u32];
+        let answer = peer.ask_with(DEVICE_SET_IRQS, &set, &[watched.fd(); 3]);
+        assert_eq!(answer, Err(Errno::MFILE.raw_os_error() as u32), "room for {free}");
+        peer.in_step();
+        assert_eq!(peer.target.calls, []);
+        taken.pop();
+    }
+    assert!(watched.is_closed());
+}
+
+#[test]
+fn when_the_process_may_open_no_more() {
+    let status = std::process::Command::new("sh")
+        .args(["-c", "ulimit -n 100 && exec \"$0\" --exact descriptors::child_that_may_open_few"])
+        .arg(std::env::current_exe().unwrap())
+        .env(CHILD, "1")
+        .stdout(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
 }
 
 #[test]
