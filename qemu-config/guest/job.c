@@ -111,6 +111,7 @@ static _Noreturn void become_job(char **argv)
 	sigset_t none;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
 	if (chdir("/root") != 0)
 		_exit(127);
 	clearenv();

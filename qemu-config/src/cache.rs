@@ -193,11 +193,17 @@ impl Cache {
         let mut names: Vec<String> = entries
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|name| name != LOCKS)
+            .filter(|name| is_entry(name))
             .collect();
         names.sort();
         Ok(names)
     }
+}
+
+/// Others may keep things beside ours: they are not touched.
+fn is_entry(name: &str) -> bool {
+    let hash = name.trim_end_matches(PART).rsplit_once('-').map_or("", |(_, hash)| hash);
+    hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Takes the lock, waiting in a way that a request to stop ends.
@@ -292,8 +298,10 @@ mod tests {
         let busy = cache.clear().unwrap();
         assert_eq!(busy.len(), 1, "the one in use stays: {busy:?}");
         drop((entry, again));
+        fs::create_dir(cache.root().join("others-things")).unwrap();
         assert!(cache.clear().unwrap().is_empty());
         assert!(cache.list().unwrap().is_empty());
+        assert!(cache.root().join("others-things").exists());
     }
 
     #[test]

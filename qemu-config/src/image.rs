@@ -33,8 +33,9 @@ const PACKAGES: &[&str] = &[
     "rdmacm-utils",
 ];
 
-/// rdma-core's own tests, which Debian ships as documentation.
-const TESTS: &str = "/usr/share/doc/rdma-core/tests";
+/// Documentation that is kept: rdma-core's own tests are in it. (A path below it alone would not do: dpkg
+/// would not make the directory above.)
+const KEPT: &str = "/usr/share/doc/rdma-core/*";
 
 /// Run in the finished tree: the tests become usable (the larger files are packed), and names that
 /// need no network resolve.
@@ -74,7 +75,7 @@ pub(crate) fn get(
         let (archive, status) = (part.join("root.tar"), part.join("status"));
         command.arg(format!("--mode={}", if root { "root" } else { "unshare" }));
         command.args(["--variant=minbase", "--architectures=amd64", "--format=tar"]);
-        command.arg(format!("--dpkgopt=path-include={TESTS}/*"));
+        command.arg(format!("--dpkgopt=path-include={KEPT}"));
         let names = PACKAGES.iter().copied().chain(more.names.iter().map(String::as_str));
         command.arg(format!("--include={}", names.collect::<Vec<_>>().join(",")));
         for deb in &more.files {

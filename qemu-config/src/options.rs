@@ -77,8 +77,8 @@ pub struct Card {
 pub struct GuestProgram {
     /// Its name under `/usr/lib/mlx5emu/`.
     pub name: &'static str,
-    /// Its source.
-    pub source: &'static str,
+    /// Its files, headers too: name and text.
+    pub files: &'static [(&'static str, &'static str)],
 }
 
 /// What runs in the guest.

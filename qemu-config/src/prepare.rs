@@ -133,7 +133,7 @@ pub(crate) fn initramfs(options: &Options, ready: &Ready) -> Result<Vec<u8>> {
     }
     archive.file("job/insmod", &zero_ended(&load)?);
     archive.file("job/argv", &arguments(&options.job)?);
-    archive.file("job/env", &zero_ended(&environment(options))?);
+    archive.file("job/env", &zero_ended(environment(options))?);
     archive.file("job/settings", settings(options, ready).as_bytes());
     Ok(archive.finish())
 }

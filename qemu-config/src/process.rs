@@ -228,6 +228,7 @@ pub(crate) fn run_from(
     let said = String::from_utf8_lossy(&said).into_owned();
     match status {
         Some(status) if status.success() => Ok(said),
+        _ if stop.requested() => Err(Error::Interrupted),
         status => Err(Error::Failed {
             program: name.to_owned(),
             status: status.map_or_else(|| "no status".to_owned(), describe),
@@ -236,12 +237,13 @@ pub(crate) fn run_from(
     }
 }
 
-/// The line that most likely says why: the last that is an error, else the last.
+/// The line that most likely says why: the first that is an error, else the last.
 pub(crate) fn last_words(said: &str) -> String {
-    let lines = || said.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    lines()
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let last = lines.clone().next_back();
+    lines
         .find(|line| line.starts_with("E:") || line.to_lowercase().contains("error"))
-        .or_else(|| lines().next())
+        .or(last)
         .unwrap_or("it said nothing")
         .to_owned()
 }

@@ -50,19 +50,15 @@ impl Programs {
     ) -> Result<Self> {
         let recipe = format!("{RECIPE} {INIT:?} {programs:?}");
         let entry = cache.entry("programs", &recipe, stop, |part| {
-            let compiler = Compiler { tree: tools.tree(), tools, stop, dir: part };
-            for (name, text) in INIT {
-                compiler.source(name, text)?;
-            }
-            let sources = INIT.iter().map(|(name, _)| *name).filter(|name| name.ends_with(".c"));
-            let objects = sources.map(|name| compiler.compile(name)).collect::<Result<Vec<_>>>()?;
+            let compiler = Compiler { tree: tools.tree(), tools, stop };
+            let objects = compiler.compile_all(&part.join("init.d"), INIT)?;
             compiler.link_static(&objects, &part.join("init"))?;
             let bin = part.join("bin");
             fs::create_dir(&bin).map_err(Error::path("make", &bin))?;
             for program in programs {
-                let source = format!("{}.c", program.name);
-                compiler.source(&source, program.source)?;
-                compiler.link(&compiler.compile(&source)?, &bin.join(program.name))?;
+                let sources = part.join(format!("{}.d", program.name));
+                let objects = compiler.compile_all(&sources, program.files)?;
+                compiler.link(&objects, &bin.join(program.name))?;
             }
             let names = programs.iter().map(|program| program.name);
             let names = ["init"].into_iter().chain(names).collect::<Vec<_>>().join(", ");
@@ -76,17 +72,22 @@ struct Compiler<'a> {
     tree: PathBuf,
     tools: &'a Tools,
     stop: &'a Stop,
-    dir: &'a Path,
 }
 
 impl Compiler<'_> {
-    fn source(&self, name: &str, text: &str) -> Result<()> {
-        let file = self.dir.join(name);
-        fs::write(&file, text).map_err(Error::path("write", &file))
+    /// Compiles a program's files, which are written to `dir`.
+    fn compile_all(&self, dir: &Path, files: &[(&str, &str)]) -> Result<Vec<PathBuf>> {
+        fs::create_dir(dir).map_err(Error::path("make", dir))?;
+        for (name, text) in files {
+            let file = dir.join(name);
+            fs::write(&file, text).map_err(Error::path("write", &file))?;
+        }
+        let sources = files.iter().filter(|(name, _)| name.ends_with(".c"));
+        sources.map(|(name, _)| self.compile(&dir.join(name))).collect()
     }
 
-    fn compile(&self, source: &str) -> Result<PathBuf> {
-        let object = self.dir.join(source).with_extension("o");
+    fn compile(&self, source: &Path) -> Result<PathBuf> {
+        let object = source.with_extension("o");
         // gcc starts the compiler proper and the assembler, which need the tree's dynamic linker too.
         let wrapper = tools::linker(&self.tree);
         let wrapper = wrapper.map(|word| word.to_string_lossy().into_owned()).join(",");
@@ -105,7 +106,7 @@ impl Compiler<'_> {
                 "-Werror",
                 "-pthread",
             ]);
-            gcc.arg("-c").arg(self.dir.join(source)).arg("-o").arg(&object);
+            gcc.arg("-c").arg(source).arg("-o").arg(&object);
         })?;
         Ok(object)
     }
@@ -135,11 +136,11 @@ impl Compiler<'_> {
         self.ld(&before, objects, &after, output)
     }
 
-    fn link(&self, object: &Path, output: &Path) -> Result<()> {
+    fn link(&self, objects: &[PathBuf], output: &Path) -> Result<()> {
         let loader = "/lib64/ld-linux-x86-64.so.2";
         let before =
             ["-pie", "-dynamic-linker", loader, "libc:Scrt1.o", "libc:crti.o", "gcc:crtbeginS.o"];
         let after = ["-libverbs", "-lc", "-lgcc", "gcc:crtendS.o", "libc:crtn.o"];
-        self.ld(&before, &[object.to_owned()], &after, output)
+        self.ld(&before, objects, &after, output)
     }
 }

@@ -40,7 +40,8 @@ impl Seen {
     fn ended_with(&self, status: u8) {
         let Outcome { problems, console, times, .. } = &self.outcome;
         let tail: Vec<&str> = console.lines().rev().take(15).collect();
-        assert_eq!(self.outcome.status(), status, "{problems:#?} {times:?} {tail:#?}");
+        let stderr = String::from_utf8_lossy(&self.stderr);
+        assert_eq!(self.outcome.status(), status, "{problems:#?} {stderr} {times:?} {tail:#?}");
     }
 }
 
@@ -94,8 +95,18 @@ fn the_argument_vector_arrives_as_it_was() {
 fn what_users_were_promised_is_there() {
     const PROGRAM: GuestProgram = GuestProgram {
         name: "hello",
-        source: "#include <infiniband/verbs.h>\n#include <stdio.h>\n\
-                 int main(void) { int n = -1; ibv_get_device_list(&n); printf(\"n=%d\\n\", n); }",
+        files: &[
+            ("say.h", "void say(int n);\n"),
+            (
+                "say.c",
+                "#include \"say.h\"\n#include <stdio.h>\nvoid say(int n) { printf(\"n=%d\\n\", n); }",
+            ),
+            (
+                "main.c",
+                "#include \"say.h\"\n#include <infiniband/verbs.h>\n\
+                 int main(void) { int n = -1; ibv_get_device_list(&n); say(n); return 0; }",
+            ),
+        ],
     };
     let share = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     std::fs::write(share[0].path().join("in"), "shared\n").unwrap();

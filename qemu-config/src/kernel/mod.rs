@@ -220,7 +220,7 @@ fn kernel_packages(
     let (version, mut todo) = show("linux-image-amd64")?;
     let mut names: Vec<String> = Vec::new();
     let part_of_it = |name: &str| {
-        ["linux-image-", "linux-binary-", "linux-modules-"]
+        ["linux-image-", "linux-binary-", "linux-modules-", "linux-base-"]
             .iter()
             .any(|kind| name.strip_prefix(kind).is_some_and(|r| r.starts_with(char::is_numeric)))
     };
@@ -250,7 +250,8 @@ mod tests {
                     ("linux-image-7.3.4-amd64", _) => {
                         &["dracut", "linux-binary-7.3.4-amd64", "linux-modules-7.3.4-amd64"]
                     }
-                    _ => &["kmod", "linux-base-7.3.4-amd64"],
+                    (_, true) => &["kmod", "linux-base-7.3.4-amd64"],
+                    _ => &["kmod", "linux-base"],
                 };
                 Ok(("1.0".to_owned(), depends.iter().map(|&d| d.to_owned()).collect()))
             }
@@ -262,7 +263,12 @@ mod tests {
         new.sort();
         assert_eq!(
             new,
-            ["linux-binary-7.3.4-amd64", "linux-image-7.3.4-amd64", "linux-modules-7.3.4-amd64"]
+            [
+                "linux-base-7.3.4-amd64",
+                "linux-binary-7.3.4-amd64",
+                "linux-image-7.3.4-amd64",
+                "linux-modules-7.3.4-amd64"
+            ]
         );
     }
 
