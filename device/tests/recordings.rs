@@ -8,9 +8,8 @@ use device::record::{Outcome, replay};
 use flate2::read::GzDecoder;
 
 fn played(kernel: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/recordings")
-        .join(format!("{kernel}.gz"));
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings").join(format!("{kernel}.gz"));
     let file = File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     match replay(GzDecoder::new(file)).unwrap() {
         Outcome::Same { calls, torn } => {
