@@ -113,7 +113,7 @@ fn what_users_were_promised_is_there() {
     let script = "set -e
         for p in python3 ibv_devinfo ib_write_bw rping ibstat ip rdma ethtool modprobe; do
             command -v $p >/dev/null || echo no $p; done
-        python3 -c 'import pyverbs.device, sys; sys.path.insert(0, \"/usr/share/doc/rdma-core\"); import tests'
+        python3 /usr/share/doc/rdma-core/tests/run_tests.py --list-tests | grep -c test_mlx5 >&2
         ls /usr/share/doc/rdma-core/tests/*.gz 2>/dev/null || true
         hello
         cat /mnt/share/in; echo out > /mnt/share2/out

@@ -20,7 +20,7 @@ use boot_image::Packing;
 use modules::{Gathered, Tree};
 
 /// Change it with what an entry holds.
-const RECIPE: u32 = 1;
+const RECIPE: u32 = 2;
 
 /// A kernel ready to boot.
 #[derive(Debug)]
