@@ -1,10 +1,11 @@
 /* How many registrations a second: pairs of ibv_reg_mr and ibv_dereg_mr.
  *
- *	mrbench DEVICE [SECONDS]		a line of JSON for each size
- *	mrbench --split DEVICE [SECONDS]	the same, with the time that the kernel spends in each part
+ *	mrbench [--split] [--seconds N] DEVICE...
  *
- * Two devices in one boot can be compared, an mlx5 and a soft-RoCE for instance. The split costs time
- * itself, so its pairs are fewer. */
+ * prints a line of JSON for each size and device. The devices take turns, so that what else the machine
+ * does falls on all of them: an mlx5 and a soft-RoCE for instance. "pairs_per_second" is the best turn,
+ * "typical" the median one. With --split there is one turn of fewer pairs, in which the kernel's tracer
+ * times the parts of each pair (which costs time itself). */
 
 #define TRACING "/sys/kernel/tracing/"
 
@@ -118,21 +119,24 @@ static void print_split(size_t pairs)
 	putchar('}');
 }
 
-static void measure(struct ibv_pd *pd, uint8_t *memory, size_t length, double seconds, bool split)
+/* One turn of a device. */
+struct turn {
+	double rate;  /* pairs a second */
+	double reg;   /* median, seconds */
+	double dereg; /* median, seconds */
+	size_t pairs;
+};
+
+enum { TURNS = 5, SPLIT_PAIRS = 50 };
+
+static struct turn take_turn(struct ibv_pd *pd, uint8_t *memory, size_t length, double seconds,
+			     size_t most)
 {
 	static double reg[MOST], dereg[MOST];
-	size_t pairs = 0;
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-	/* The first pair may make what later ones use. */
-	for (int warm = 0; warm < 2; warm++) {
-		struct ibv_mr *mr = ibv_reg_mr(pd, memory, length, access);
-		if (!mr || ibv_dereg_mr(mr))
-			give_up("ibv_reg_mr");
-	}
-	if (split && !start_split())
-		give_up("the kernel's function graph tracer");
+	size_t pairs = 0;
 	double begin = now(), end = begin;
-	while (pairs < MOST && (pairs < 3 || end - begin < seconds) && !(split && pairs >= 50)) {
+	while (pairs < most && (pairs < 2 || end - begin < seconds)) {
 		double start = now();
 		struct ibv_mr *mr = ibv_reg_mr(pd, memory, length, access);
 		double middle = now();
@@ -143,22 +147,73 @@ static void measure(struct ibv_pd *pd, uint8_t *memory, size_t length, double se
 		dereg[pairs] = end - middle;
 		pairs++;
 	}
-	printf(",\"pairs\":%zu,\"seconds\":%.3f,\"pairs_per_second\":%.1f,\"reg_us\":%.1f,\"dereg_us\":%.1f",
-	       pairs, end - begin, pairs / (end - begin), median(reg, pairs) * 1e6,
-	       median(dereg, pairs) * 1e6);
-	if (split)
-		print_split(pairs);
-	printf("}\n");
+	return (struct turn){
+		.rate = pairs / (end - begin),
+		.reg = median(reg, pairs),
+		.dereg = median(dereg, pairs),
+		.pairs = pairs,
+	};
+}
+
+static int by_rate(const void *a, const void *b)
+{
+	double left = ((const struct turn *)a)->rate, right = ((const struct turn *)b)->rate;
+	return (left < right) - (left > right);
+}
+
+static void print_turns(const struct ibv_pd *pd, size_t length, bool huge, struct turn *turns, int count)
+{
+	qsort(turns, count, sizeof *turns, by_rate);
+	printf("{\"device\":\"%s\",\"length\":%zu,\"page\":%lu,\"pairs\":%zu,\"pairs_per_second\":%.1f,"
+	       "\"typical\":%.1f,\"reg_us\":%.1f,\"dereg_us\":%.1f",
+	       ibv_get_device_name(pd->context->device), length, huge ? HUGE_PAGE : PAGE, turns->pairs,
+	       turns->rate, turns[count / 2].rate, turns->reg * 1e6, turns->dereg * 1e6);
+}
+
+static void end_line(void)
+{
+	puts("}");
 	fflush(stdout);
 }
 
-static void measure_size(struct ibv_pd *pd, size_t length, bool huge, double seconds, bool split)
+struct bench {
+	struct ibv_pd *pds[8];
+	int devices;
+	double seconds; /* for a device and size */
+	bool split;
+};
+
+static void measure(const struct bench *bench, uint8_t *memory, size_t length, bool huge)
 {
-	printf("{\"device\":\"%s\",\"length\":%zu,\"page\":%lu", ibv_get_device_name(pd->context->device),
-	       length, huge ? HUGE_PAGE : PAGE);
+	struct turn turns[8][TURNS];
+	/* The first pair of a device makes what later ones use. */
+	for (int device = 0; device < bench->devices; device++)
+		take_turn(bench->pds[device], memory, length, 0, 2);
+	for (int turn = 0; turn < TURNS && !bench->split; turn++)
+		for (int device = 0; device < bench->devices; device++)
+			turns[device][turn] = take_turn(bench->pds[device], memory, length,
+							bench->seconds / TURNS, MOST);
+	for (int device = 0; device < bench->devices; device++) {
+		struct ibv_pd *pd = bench->pds[device];
+		if (bench->split) {
+			if (!start_split())
+				give_up("the kernel's function graph tracer");
+			turns[device][0] = take_turn(pd, memory, length, bench->seconds, SPLIT_PAIRS);
+			print_turns(pd, length, huge, turns[device], 1);
+			print_split(turns[device][0].pairs);
+		} else {
+			print_turns(pd, length, huge, turns[device], TURNS);
+		}
+		end_line();
+	}
+}
+
+static void measure_size(const struct bench *bench, size_t length, bool huge)
+{
 	if (!fits(length) || (huge && !want_huge_pages(length / HUGE_PAGE))) {
-		printf(",\"skipped\":\"not enough memory\"}\n");
-		fflush(stdout);
+		printf("{\"length\":%zu,\"page\":%lu,\"skipped\":\"not enough memory\"", length,
+		       huge ? HUGE_PAGE : PAGE);
+		end_line();
 		return;
 	}
 	uint8_t *memory;
@@ -168,7 +223,7 @@ static void measure_size(struct ibv_pd *pd, size_t length, bool huge, double sec
 	} else {
 		memory = small_pages(length);
 	}
-	measure(pd, memory, length, seconds, split);
+	measure(bench, memory, length, huge);
 	munmap(memory, length);
 	if (huge)
 		write_text(POOL, "0");
@@ -176,25 +231,31 @@ static void measure_size(struct ibv_pd *pd, size_t length, bool huge, double sec
 
 int main(int argc, char **argv)
 {
-	bool split = argc > 1 && !strcmp(argv[1], "--split");
-	argc -= split;
-	argv += split;
-	if (argc < 2 || argc > 3) {
-		fprintf(stderr, "usage: mrbench [--split] DEVICE [SECONDS]\n");
+	static const struct {
+		size_t length;
+		bool huge;
+	} sizes[] = {{PAGE, false},	  {MIB, false},	     {64 * MIB, false},  {1024 * MIB, false},
+		     {HUGE_PAGE, true}, {64 * MIB, true}, {1024 * MIB, true}};
+	struct bench bench = {.seconds = 3};
+	for (argv++; *argv && **argv == '-'; argv++) {
+		if (!strcmp(*argv, "--split"))
+			bench.split = true;
+		else if (!strcmp(*argv, "--seconds") && argv[1])
+			bench.seconds = strtod(*++argv, NULL);
+		else
+			break;
+	}
+	if (argc < 2 || !*argv || **argv == '-') {
+		fprintf(stderr, "usage: mrbench [--split] [--seconds N] DEVICE...\n");
 		return 2;
 	}
-	double seconds = argc == 3 ? strtod(argv[2], NULL) : 3;
-	struct ibv_context *context = open_device(argv[1]);
-	struct ibv_pd *pd = ibv_alloc_pd(context);
-	if (!pd)
-		give_up("ibv_alloc_pd");
-	const size_t small[] = {PAGE, MIB, 64 * MIB, 1024 * MIB};
-	const size_t huge[] = {HUGE_PAGE, 64 * MIB, 1024 * MIB};
-	for (size_t i = 0; i < sizeof small / sizeof small[0]; i++)
-		measure_size(pd, small[i], false, seconds, split);
-	for (size_t i = 0; i < sizeof huge / sizeof huge[0]; i++)
-		measure_size(pd, huge[i], true, seconds, split);
-	ibv_dealloc_pd(pd);
-	ibv_close_device(context);
+	for (; *argv && bench.devices < 8; argv++) {
+		struct ibv_pd *pd = ibv_alloc_pd(open_device(*argv));
+		if (!pd)
+			give_up("ibv_alloc_pd");
+		bench.pds[bench.devices++] = pd;
+	}
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+		measure_size(&bench, sizes[i].length, sizes[i].huge);
 	return 0;
 }
