@@ -15,7 +15,7 @@ use serde_json::Value;
 use trace::WriteError;
 
 use crate::irq::Vectors;
-use crate::memory::GuestMemory;
+use crate::memory::{GuestMemory, give_back};
 use crate::pci::{CONFIG_SIZE, ConfigSpace, Effect, MSIX_BAR_SIZE, MSIX_PENDING_AT, OutOfRange};
 use crate::record::{Card, Recorder};
 
@@ -142,6 +142,7 @@ impl Endpoint {
         self.reset();
         self.vectors.release();
         self.memory.unmap_all();
+        give_back();
     }
 
     /// Gives or takes the descriptor of one vector.

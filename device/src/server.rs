@@ -102,6 +102,8 @@ pub struct Server {
     listener: Listener,
     control: Option<ControlServer>,
     client: Option<Connection>,
+    /// The loop is woken when the client has read something.
+    wants_room: bool,
     /// How many have connected so far.
     connections: u64,
     endpoint: Endpoint,
@@ -135,7 +137,16 @@ impl Server {
         let endpoint = Endpoint::new(&config, recorder.transpose()?);
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let stopper = Stopper { asked: Arc::default(), waker };
-        Ok(Self { poll, stopper, listener, control, client: None, connections: 0, endpoint })
+        Ok(Self {
+            poll,
+            stopper,
+            listener,
+            control,
+            client: None,
+            wants_room: false,
+            connections: 0,
+            endpoint,
+        })
     }
 
     /// What stops it.
@@ -241,7 +252,10 @@ impl Server {
             Ok(Progress::More) => return true,
             // It will ask nothing more and does not read what it is told.
             Ok(Progress::Blocked) if hung_up => {}
-            Ok(Progress::Idle | Progress::Blocked) => return false,
+            Ok(progress) => match self.wait_for(progress == Progress::Blocked) {
+                Ok(()) => return false,
+                Err(error) => log::warn!("client {}: {error}", self.connections),
+            },
             Err(Disconnect::Closed) => {}
             Err(error) => match error.source() {
                 Some(source) => log::warn!("client {}: {error}: {source}", self.connections),
@@ -250,6 +264,19 @@ impl Server {
         }
         self.disconnect();
         false
+    }
+
+    /// Has the loop woken when the client has sent something and, with `room`, when it has read
+    /// something: only then, because it reads every reply.
+    fn wait_for(&mut self, room: bool) -> io::Result<()> {
+        let Some(client) = self.client.as_ref().filter(|_| self.wants_room != room) else {
+            return Ok(());
+        };
+        let interest =
+            if room { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+        self.poll.registry().reregister(&mut SourceFd(&client.as_raw_fd()), CLIENT, interest)?;
+        self.wants_room = room;
+        Ok(())
     }
 
     /// The client, if there is one, is gone.
@@ -263,8 +290,8 @@ impl Server {
     fn accept(&mut self) -> Option<Connection> {
         let client = self.listener.accept(self.client.is_some()).and_then(|client| {
             if let Some(client) = &client {
-                let interest = Interest::READABLE | Interest::WRITABLE;
-                register(self.poll.registry(), client, CLIENT, interest)?;
+                register(self.poll.registry(), client, CLIENT, Interest::READABLE)?;
+                self.wants_room = false;
             }
             Ok(client)
         });

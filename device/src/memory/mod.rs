@@ -11,7 +11,10 @@
 
 mod access;
 mod file;
+mod heap;
 mod mapping;
+
+pub use heap::give_back;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
