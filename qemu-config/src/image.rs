@@ -53,6 +53,11 @@ pub(crate) struct Image {
 
 const FILE: &str = "root.squashfs";
 
+/// Finds mistakes in the names of further packages, before anything is fetched.
+pub(crate) fn check(more: &[String]) -> Result<()> {
+    Further::sort(more).map(drop)
+}
+
 /// Finds the image or makes it. `tools` is asked for when the archive is there.
 pub(crate) fn get(
     cache: &Cache,

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::image::{self, Image};
 use crate::initramfs::Initramfs;
 use crate::kernel::modules::{FOR_CARD, FOR_SHARES};
-use crate::kernel::{GuestKernel, Workshop};
+use crate::kernel::{self, GuestKernel, Workshop};
 use crate::kvm::{self, Accelerator, Trial};
 use crate::options::{Job, Options};
 use crate::programs::Programs;
@@ -51,6 +51,8 @@ pub(crate) fn check(options: &Options) -> Result<Vec<PathBuf>> {
         }
         _ => {}
     }
+    kernel::check(&options.kernel, options.modules.as_deref(), &needed(options))?;
+    image::check(&options.packages)?;
     options
         .shares
         .iter()
@@ -63,6 +65,13 @@ pub(crate) fn check(options: &Options) -> Result<Vec<PathBuf>> {
             }
         })
         .collect()
+}
+
+/// Modules that this guest needs beside those for booting.
+fn needed(options: &Options) -> Vec<&'static str> {
+    let card = if options.card.is_some() { FOR_CARD } else { &[] };
+    let shares = if options.shares.is_empty() { &[] } else { FOR_SHARES };
+    [card, shares].concat()
 }
 
 /// Finds or makes all of it.
@@ -86,16 +95,10 @@ pub(crate) fn prepare(options: &Options, scratch: &Scratch, stop: &Stop) -> Resu
             let tools = Arc::new(Tools::get(cache, progress, stop, debian)?);
             // Nobody takes them when the image is there already.
             let _ = give.send(tools.clone());
-            let mut needed = Vec::new();
-            if options.card.is_some() {
-                needed.extend_from_slice(FOR_CARD);
-            }
-            if !options.shares.is_empty() {
-                needed.extend_from_slice(FOR_SHARES);
-            }
             let workshop = Workshop { cache, progress, stop, tools: &tools, debian };
             let modules = options.modules.as_deref();
-            let kernel = workshop.kernel(&options.kernel, modules, &needed, scratch.path())?;
+            let kernel =
+                workshop.kernel(&options.kernel, modules, &needed(options), scratch.path())?;
             let programs = Programs::get(cache, &tools, &options.programs, stop)?;
             let qemu = tools.qemu();
             let (image, init) = (kernel.image.clone(), programs.init());
@@ -194,6 +197,7 @@ fn zero_ended(words: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Kernel;
 
     fn refusal(change: impl FnOnce(&mut Options)) -> String {
         let mut options = Options::new(Job::Command(vec!["true".into()]));
@@ -208,6 +212,22 @@ mod tests {
         assert_eq!(
             refusal(|o| o.shares = vec!["/no/such/dir".into()]),
             "cannot share /no/such/dir: No such file or directory (os error 2)"
+        );
+        assert_eq!(
+            refusal(|o| o.kernel = Kernel::File("/no/such/bzImage".into())),
+            "/no/such/bzImage: No such file or directory (os error 2)"
+        );
+        assert_eq!(
+            refusal(|o| o.modules = Some("/no/such/dir".into())),
+            "modules /no/such/dir: not a directory"
+        );
+        assert_eq!(
+            refusal(|o| o.packages = vec!["Strange Name".to_owned()]),
+            "package Strange Name: neither a Debian package name nor a .deb file"
+        );
+        assert_eq!(
+            refusal(|o| o.packages = vec!["./no-such.deb".to_owned()]),
+            "cannot read ./no-such.deb: No such file or directory (os error 2)"
         );
         assert_eq!(
             refusal(|o| o.shares = vec!["/dev/null".into()]),

@@ -175,6 +175,18 @@ impl Workshop<'_> {
     }
 }
 
+/// Finds mistakes in what a person named, before anything is fetched.
+pub(crate) fn check(kernel: &Kernel, modules: Option<&Path>, needed: &[&str]) -> Result<()> {
+    match (kernel, modules) {
+        (Kernel::File(path), Some(dir)) => Tree::find(dir, &own(path)?.release)?.check(needed),
+        (Kernel::File(path), None) => own(path).map(drop),
+        (_, Some(dir)) if !dir.is_dir() => {
+            Err(Error::Option(format!("modules {}: not a directory", dir.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A kernel file of one's own.
 fn own(path: &Path) -> Result<GuestKernel> {
     let bytes = fs::read(path)
