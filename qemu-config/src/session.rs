@@ -69,8 +69,6 @@ pub struct Outcome {
     pub kernel: String,
     /// How the guest's processors were run.
     pub accelerator: Accelerator,
-    /// Somebody asked for an early end.
-    pub interrupted: bool,
     /// How long things took.
     pub times: Times,
 }
@@ -184,7 +182,6 @@ impl Outcome {
             card_log: String::new(),
             kernel: String::new(),
             accelerator: Accelerator::Tcg,
-            interrupted: false,
             times: Times::default(),
         }
     }

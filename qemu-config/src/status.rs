@@ -33,6 +33,8 @@ pub struct Facts {
     pub damaged: bool,
     /// The time limit passed.
     pub timed_out: bool,
+    /// Somebody asked for an early end.
+    pub interrupted: bool,
     /// How COMMAND ended, if it did.
     pub ending: Option<Ending>,
 }
@@ -41,7 +43,7 @@ impl Facts {
     /// The exit status. Where several things went wrong the first in this order counts. That COMMAND was
     /// never started counts only when nothing else says why.
     pub fn status(&self) -> u8 {
-        let Self { not_started, card_lost, damaged, timed_out, ending } = *self;
+        let Self { not_started, card_lost, damaged, timed_out, interrupted, ending } = *self;
         if not_started && !card_lost && !damaged && !timed_out {
             return CANNOT_START;
         }
@@ -58,6 +60,8 @@ impl Facts {
             Some(Ending::Exited(status)) if status >= DAMAGED => HIGH_STATUS,
             Some(Ending::Exited(status)) => status,
             Some(Ending::Killed(_)) => SIGNALLED,
+            // It was ended from outside, as by a signal.
+            None if interrupted => SIGNALLED,
             // A guest that is gone without a word.
             None => DAMAGED,
         }
@@ -82,6 +86,9 @@ mod tests {
             (ended(Ending::Exited(255)), 123),
             (ended(Ending::Killed(9)), 118),
             (none, 120),
+            (Facts { interrupted: true, ..none }, 118),
+            (Facts { interrupted: true, ..fine }, 0),
+            (Facts { interrupted: true, damaged: true, ..none }, 120),
             (Facts { damaged: true, ..fine }, 120),
             (Facts { timed_out: true, ..fine }, 124),
             (Facts { card_lost: true, ..fine }, 121),

@@ -46,7 +46,6 @@ pub(crate) struct Supervisor {
     size: (u16, u16),
     facts: Facts,
     problems: Vec<String>,
-    interrupted: bool,
     times: Times,
 }
 
@@ -75,7 +74,6 @@ impl Supervisor {
             size: terminal::size(),
             facts: Facts::default(),
             problems: Vec::new(),
-            interrupted: false,
             times: Times::default(),
         }
     }
@@ -100,7 +98,6 @@ impl Supervisor {
             card_log,
             kernel: self.plan.ready.kernel.identity.clone(),
             accelerator: self.plan.ready.accelerator,
-            interrupted: self.interrupted,
             times: self.times,
         }
     }
@@ -128,7 +125,7 @@ impl Supervisor {
             return false;
         }
         if self.plan.stop.requested() {
-            self.interrupted = true;
+            self.facts.interrupted = true;
             return false;
         }
         self.within_limits()
@@ -274,7 +271,7 @@ impl Supervisor {
     fn judge_qemu(&mut self) {
         self.read_console();
         let given_up = self.facts.timed_out
-            || self.interrupted
+            || self.facts.interrupted
             || self.facts.not_started
             || self.job_ended.is_some()
             || self.card.as_mut().is_some_and(|card| card.ended().is_some());

@@ -205,7 +205,8 @@ fn a_stop_ends_it_and_leaves_nothing() {
     assert!(qmp.exists());
     stop.request();
     let outcome = session.wait();
-    assert!(outcome.interrupted);
+    assert!(outcome.facts.interrupted);
+    assert_eq!(outcome.status(), SIGNALLED);
     assert!(!qmp.parent().unwrap().exists(), "the run's directory is gone");
 }
 

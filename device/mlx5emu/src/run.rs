@@ -183,7 +183,7 @@ fn report(outcome: &Outcome) {
     );
     // What COMMAND did is its own affair.
     let commands_own = outcome.facts == Facts { ending: outcome.ending(), ..Facts::default() };
-    if (commands_own && outcome.ending().is_some()) || outcome.interrupted {
+    if (commands_own && outcome.ending().is_some()) || outcome.facts.interrupted {
         return;
     }
     show_tail("the guest's console", &outcome.console);
