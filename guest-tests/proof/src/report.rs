@@ -120,7 +120,7 @@ impl<'a> Report<'a> {
         let (text, style) = if verdict.passed() {
             ("Every translation is equal to the guest's own page frames.".to_owned(), GOOD.bold())
         } else {
-            (format!("NOT EQUAL: failures {}.", verdict.failures().count()), BAD)
+            (format!("Failures: {}", verdict.failures().count()), BAD)
         };
         writeln!(self.out, "\n{}", self.paint(style, &text))?;
         self.out.flush()
