@@ -78,14 +78,16 @@ impl Port {
         *self = Self::new(self.identity);
     }
 
-    /// Entry of the GID table; entries that are not used are zero.
+    /// Entry of the GID table; entries that are not used have no GUID.
     pub fn gid(&self, index: usize) -> Option<[u8; 16]> {
-        let gid = match index {
-            0 => u128::from(DEFAULT_PREFIX) << 64 | u128::from(self.identity.port_guid),
+        let guid = match index {
+            0 => self.identity.port_guid,
             1..GIDS => 0,
             _ => return None,
         };
-        Some(gid.to_be_bytes())
+        // The driver takes the subnet prefix from the last entry (ib_core's
+        // config_non_roce_gid_cache), so entries without a GUID have it too.
+        Some((u128::from(DEFAULT_PREFIX) << 64 | u128::from(guid)).to_be_bytes())
     }
 
     /// Entry of the P_Key table; entries that are not used are zero.
