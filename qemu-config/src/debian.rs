@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::process;
@@ -27,6 +28,8 @@ const NETWORK_SETTINGS: &[&str] = &[
 pub(crate) struct Debian {
     mirror: String,
     settings: Vec<String>,
+    /// Only one thread at a time installs something on this machine.
+    installing: Arc<Mutex<()>>,
 }
 
 impl Debian {
@@ -51,7 +54,11 @@ impl Debian {
         let mut dump = Command::new("apt-config");
         dump.arg("dump");
         let dump = process::run("apt-config", dump, stop, |_| {})?;
-        Ok(Self { mirror: mirror_of(&targets), settings: network_settings(&dump) })
+        Ok(Self {
+            mirror: mirror_of(&targets),
+            settings: network_settings(&dump),
+            installing: Arc::default(),
+        })
     }
 
     /// A line of sources.list.
@@ -61,9 +68,11 @@ impl Debian {
 
     /// mmdebstrap with what both uses of it share: no recommended packages, nothing for people to read.
     pub(crate) fn mmdebstrap(&self, stop: &Stop) -> Result<Command> {
+        let turn = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
         if !on_path("mmdebstrap") {
             install("mmdebstrap", "mmdebstrap is needed to fetch the guest", stop)?;
         }
+        drop(turn);
         let mut command = Command::new("mmdebstrap");
         if rustix::process::geteuid().is_root() && on_path("unshare") {
             // In a mount namespace of its own whatever it mounts ends with it, however it ends.
@@ -133,6 +142,8 @@ pub(crate) fn install(package: &str, why: &str, stop: &Stop) -> Result<()> {
     log::info!("{why}: installing the package {package} on this machine");
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
+        // Another apt may be at work on this machine.
+        command.args(["-o", "DPkg::Lock::Timeout=300"]);
         command.env("DEBIAN_FRONTEND", "noninteractive").args(arguments);
         process::run("apt-get", command, stop, |_| {})
     };

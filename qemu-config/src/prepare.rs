@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::cache::Cache;
@@ -79,10 +79,13 @@ pub(crate) fn prepare(options: &Options, scratch: &Scratch, stop: &Stop) -> Resu
     let cache = Cache::open()?;
     let progress = Progress::new();
     // apt is asked once, and only when something has to be fetched.
-    let known: OnceLock<Debian> = OnceLock::new();
-    let debian = || match known.get() {
-        Some(debian) => Ok(debian.clone()),
-        None => Debian::find(stop).map(|found| known.get_or_init(|| found).clone()),
+    let known: Mutex<Option<Debian>> = Mutex::default();
+    let debian = || {
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(debian) => Ok(debian.clone()),
+            None => Ok(known.insert(Debian::find(stop)?).clone()),
+        }
     };
     let (give, take) = std::sync::mpsc::sync_channel::<Arc<Tools>>(1);
     thread::scope(|scope| {
