@@ -7,8 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -187,7 +188,7 @@ impl Cache {
     fn names(&self) -> Result<Vec<String>> {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(Error::path("read", &self.root)(error)),
         };
         let mut names: Vec<String> = entries
@@ -235,12 +236,19 @@ fn read_about(path: &Path) -> Result<About> {
 
 /// Removes a directory if it is there.
 pub(crate) fn remove_all(path: &Path) -> Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::path("remove", path)(error))
+    // What a killed build had started may still be writing for a moment.
+    for _ in 0..100 {
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::path("remove", path)(error));
+            }
+            _ => return Ok(()),
         }
-        _ => Ok(()),
     }
+    fs::remove_dir_all(path).map_err(Error::path("remove", path))
 }
 
 /// The first 16 hexadecimal digits of a hash.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::process;
+use crate::scratch::Scratch;
 use crate::stop::Stop;
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -67,7 +68,7 @@ impl Debian {
     }
 
     /// mmdebstrap with what both uses of it share: no recommended packages, nothing for people to read.
-    pub(crate) fn mmdebstrap(&self, stop: &Stop) -> Result<Command> {
+    pub(crate) fn mmdebstrap(&self, temporary: &Scratch, stop: &Stop) -> Result<Command> {
         let turn = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
         if !on_path("mmdebstrap") {
             install("mmdebstrap", "mmdebstrap is needed to fetch the guest", stop)?;
@@ -75,14 +76,17 @@ impl Debian {
         drop(turn);
         let mut command = Command::new("mmdebstrap");
         if rustix::process::geteuid().is_root() && on_path("unshare") {
-            // In a mount namespace of its own whatever it mounts ends with it, however it ends.
+            // In namespaces of its own whatever it starts and mounts ends with it, however it ends.
+            let apart = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--"];
             let mut probe = Command::new("unshare");
-            probe.args(["--mount", "true"]);
+            probe.args(apart).arg("true");
             if process::run("unshare", probe, stop, |_| {}).is_ok() {
                 command = Command::new("unshare");
-                command.args(["--mount", "--", "mmdebstrap"]);
+                command.args(apart).arg("mmdebstrap");
             }
         }
+        // What it leaves when it is killed is removed with this.
+        command.env("TMPDIR", temporary.path());
         let without = ["doc", "man", "locale", "info", "lintian", "bug"];
         command.env("LC_ALL", "C").arg("--aptopt=APT::Install-Recommends \"false\"");
         command.args(self.settings.iter().map(|setting| format!("--aptopt={setting}")));
@@ -145,7 +149,7 @@ pub(crate) fn install(package: &str, why: &str, stop: &Stop) -> Result<()> {
         // Another apt may be at work on this machine.
         command.args(["-o", "DPkg::Lock::Timeout=300"]);
         command.env("DEBIAN_FRONTEND", "noninteractive").args(arguments);
-        process::run("apt-get", command, stop, |_| {})
+        process::run_gently("apt-get", command, stop)
     };
     let wanted = ["install", "--yes", "--no-install-recommends", package];
     if apt(&wanted).is_err() {

@@ -13,6 +13,7 @@ use crate::debian::{self, Debian};
 use crate::error::{Error, Result};
 use crate::process;
 use crate::progress::Progress;
+use crate::scratch::Scratch;
 use crate::stop::Stop;
 use crate::tools::Tools;
 
@@ -72,7 +73,8 @@ pub(crate) fn get(
     let entry = cache.entry("image", &recipe, stop, |part| {
         let step = progress.step("guest image");
         let debian = debian()?;
-        let mut command = debian.mmdebstrap(stop)?;
+        let temporary = Scratch::passable()?;
+        let mut command = debian.mmdebstrap(&temporary, stop)?;
         let root = rustix::process::geteuid().is_root();
         if !root {
             can_unshare()?;
@@ -106,7 +108,7 @@ pub(crate) fn get(
         let image = part.join(FILE);
         let mut squash = tools.command(&["usr/bin/mksquashfs", "-"]);
         squash.arg(&image).args(["-tar", "-comp", "lz4", "-noappend", "-quiet", "-no-progress"]);
-        process::run_from("mksquashfs", squash, input.into(), stop, |_| {})?;
+        process::run_from("mksquashfs", squash, input.into(), stop)?;
         let text = fs::read_to_string(&status).map_err(Error::path("read", &status))?;
         let wanted = PACKAGES.iter().copied().chain(["base-files"]);
         let wanted = wanted.chain(more.names.iter().map(String::as_str));

@@ -171,21 +171,31 @@ pub(crate) fn signal_name(number: i32) -> String {
 }
 
 /// Runs a program to its end and returns what it printed, both streams in one. Each line is shown to
-/// `watch` as it comes. A request to stop ends it gently: it may have mounts to undo.
+/// `watch` as it comes. A request to stop ends it at once, with all that it started.
 pub(crate) fn run(
     name: &str,
     command: Command,
     stop: &Stop,
     watch: impl FnMut(&str),
 ) -> Result<String> {
-    run_from(name, command, Stdio::null(), stop, watch)
+    run_to_end(name, command, Stdio::null(), Signal::KILL, stop, watch)
 }
 
 /// The same with something on its standard input.
-pub(crate) fn run_from(
+pub(crate) fn run_from(name: &str, command: Command, input: Stdio, stop: &Stop) -> Result<String> {
+    run_to_end(name, command, input, Signal::KILL, stop, |_| {})
+}
+
+/// The same, but a request to stop only asks it to end, and waits for that: it changes this machine.
+pub(crate) fn run_gently(name: &str, command: Command, stop: &Stop) -> Result<String> {
+    run_to_end(name, command, Stdio::null(), Signal::TERM, stop, |_| {})
+}
+
+fn run_to_end(
     name: &str,
     mut command: Command,
     input: Stdio,
+    farewell: Signal,
     stop: &Stop,
     mut watch: impl FnMut(&str),
 ) -> Result<String> {
@@ -194,7 +204,7 @@ pub(crate) fn run_from(
     let (mut read, write) = std::io::pipe().map_err(Error::io("make a pipe"))?;
     let errors = write.try_clone().map_err(Error::io("make a pipe"))?;
     command.stdin(input).stdout(write).stderr(errors);
-    let mut process = Process::spawn(command, &[], Signal::TERM)?;
+    let mut process = Process::spawn(command, &[], farewell)?;
     let mut said = Vec::new();
     let mut shown = 0;
     let mut piece = [0; 4096];
@@ -206,7 +216,9 @@ pub(crate) fn run_from(
         }
         let ready = poll(&watched, None)?;
         if ready.first() == Some(&true) {
-            process.stop(Duration::from_secs(30));
+            if farewell != Signal::KILL {
+                process.stop(Duration::from_secs(300));
+            }
             return Err(Error::Interrupted);
         }
         if ready.get(2) == Some(&true) {

@@ -4,6 +4,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use rustix::fs::FlockOperation;
 
@@ -22,12 +23,22 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
+    /// For a run: nobody else may look into it.
     pub(crate) fn new() -> Result<Self> {
+        Self::with_mode(0o700)
+    }
+
+    /// For mmdebstrap, which passes through it under other user numbers.
+    pub(crate) fn passable() -> Result<Self> {
+        Self::with_mode(0o711)
+    }
+
+    fn with_mode(mode: u32) -> Result<Self> {
         let base = std::env::temp_dir();
         remove_stale(&base);
         for number in 0_u32.. {
             let path = base.join(format!("{PREFIX}{}-{number}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&path) {
+            match DirBuilder::new().mode(mode).create(&path) {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Error::path("make", &path)(error)),
                 Ok(()) => return Self::lock(path),
@@ -62,9 +73,20 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.path) {
-            log::debug!("cannot remove {}: {error}", self.path.display());
-        }
+        remove(&self.path);
+    }
+}
+
+/// Removes a directory, files of an ordinary user's subordinate users among it if need be.
+fn remove(path: &Path) {
+    if fs::remove_dir_all(path).is_ok() {
+        return;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--map-auto", "--", "rm", "-rf", "--"]).arg(path);
+    let status = command.stdin(Stdio::null()).stderr(Stdio::null()).status();
+    if path.exists() {
+        log::warn!("cannot remove {} ({status:?})", path.display());
     }
 }
 
@@ -80,7 +102,7 @@ fn remove_stale(base: &Path) {
             && let Ok(lock) = File::open(entry.path().join(LOCK))
             && rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
         {
-            let _ = fs::remove_dir_all(entry.path());
+            remove(&entry.path());
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::process;
 use crate::progress::Progress;
 use crate::qemu::{self, Qemu};
+use crate::scratch::Scratch;
 use crate::stop::Stop;
 
 /// Change it with what the unpacked tree looks like.
@@ -58,7 +59,8 @@ impl Tools {
                 backports.iter().map(|name| format!("{name}/{BACKPORTS}")).collect();
             packages.extend(PACKAGES.iter().map(|&name| name.to_owned()));
             let debian = debian()?;
-            let mut command = debian.mmdebstrap(stop)?;
+            let temporary = Scratch::passable()?;
+            let mut command = debian.mmdebstrap(&temporary, stop)?;
             let mode = if rustix::process::geteuid().is_root() { "root" } else { "chrootless" };
             command.arg("--variant=extract").arg(format!("--mode={mode}"));
             command.arg("--architectures=amd64").arg("--format=directory");
