@@ -75,7 +75,8 @@ fn step(driver: &mut Driver<InProcess<Host>>, data: &mut &[u8]) -> Option<()> {
             }
             match driver.command(&input, 0x210) {
                 // Noise in its own memory can confuse the driver; the card is another matter.
-                Ok(_) | Err(Error::Command { .. } | Error::Delivery { .. } | Error::Protocol(_)) => {}
+                Ok(_)
+                | Err(Error::Command { .. } | Error::Delivery { .. } | Error::Protocol(_)) => {}
                 Err(_) => return None,
             }
         }
