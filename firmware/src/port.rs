@@ -228,7 +228,8 @@ pub fn query_state(
     Ok(())
 }
 
-/// QUERY_VPORT_COUNTER: nothing leaves this port or comes in, so every counter is zero.
+/// QUERY_VPORT_COUNTER: nothing goes over the wire, so every counter is zero. Datagrams to the port's own
+/// LID are not counted yet.
 pub fn query_counter(
     _fw: &mut Firmware,
     _cx: &Cx,
