@@ -7,8 +7,8 @@ use probe::Probe;
 
 use crate::lifecycle::State;
 use crate::{
-    CmdError, Cx, Firmware, caps, cq, eq, error, lifecycle, mad, mkey, objects, pages, port, qp,
-    registers, special, srq, uar, uctx,
+    CmdError, Cx, Firmware, caps, counters, cq, eq, error, lifecycle, mad, mkey, multicast,
+    objects, pages, port, qp, registers, special, srq, uar, uctx,
 };
 
 /// In which states of the function a command is carried out.
@@ -134,15 +134,17 @@ static COMMANDS: &[Command] = &[
         in QueryHcaVportPkeyIn, out QueryHcaVportPkeyOut),
     command!(QUERY_VPORT_COUNTER Ready port::query_counter,
         in QueryVportCounterIn, out QueryVportCounterOut),
-    command!(ALLOC_Q_COUNTER Ready objects::alloc_counter, out AllocQCounterOut),
-    command!(DEALLOC_Q_COUNTER Ready objects::dealloc_counter, in DeallocQCounterIn),
-    command!(QUERY_Q_COUNTER Ready objects::query_counter, in QueryQCounterIn, out QueryQCounterOut),
+    command!(ALLOC_Q_COUNTER Ready counters::alloc, out AllocQCounterOut),
+    command!(DEALLOC_Q_COUNTER Ready counters::dealloc, in DeallocQCounterIn),
+    command!(QUERY_Q_COUNTER Ready counters::query, in QueryQCounterIn, out QueryQCounterOut),
     command!(ALLOC_PD Ready mkey::alloc_pd, out AllocPdOut),
     command!(DEALLOC_PD Ready mkey::dealloc_pd, in DeallocPdIn),
     command!(ALLOC_UAR Ready uar::alloc, out AllocUarOut),
     command!(DEALLOC_UAR Ready uar::dealloc, in DeallocUarIn),
     command!(ACCESS_REG Enabled registers::access, in AccessRegisterIn, out AccessRegisterOut),
     command!(NOP Enabled special::nop),
+    command!(ATTACH_TO_MCG Ready multicast::attach, in AttachToMcgIn),
+    command!(DETACH_FROM_MCG Ready multicast::detach, in DetachFromMcgIn),
     command!(ALLOC_XRCD Ready objects::alloc_xrcd, out AllocXrcdOut),
     command!(DEALLOC_XRCD Ready objects::dealloc_xrcd, in DeallocXrcdIn),
     command!(ALLOC_TRANSPORT_DOMAIN Ready objects::alloc_td, out AllocTransportDomainOut),

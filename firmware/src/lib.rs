@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod caps;
+pub mod counters;
 pub mod cq;
 pub mod dispatch;
 pub mod eq;
@@ -15,6 +16,7 @@ pub mod error;
 pub mod lifecycle;
 pub mod mad;
 pub mod mkey;
+pub mod multicast;
 pub mod objects;
 pub mod pages;
 pub mod port;
@@ -210,7 +212,6 @@ impl Firmware {
             life: _,
             caps: _,
             pages: _,
-            port: _,
             now: _,
             // Given back by the queues when they are dropped.
             page_budget: _,
@@ -222,8 +223,10 @@ impl Firmware {
             srqs,
             objects,
             uctxs,
+            port,
             work,
         } = self;
+        port.multicast.clear();
         qps.clear();
         srqs.clear();
         cqs.clear();

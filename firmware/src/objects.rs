@@ -1,11 +1,10 @@
-//! Objects that are little more than their number: XRC domains, transport domains, counter sets.
+//! Objects that are little more than their number: XRC domains and transport domains. Counter sets
+//! are in [`counters`](crate::counters).
 
 use dma::Table;
-use layouts::{
-    AllocQCounterOut, AllocTransportDomainOut, AllocXrcdOut, DeallocQCounterIn,
-    DeallocTransportDomainIn, DeallocXrcdIn, QueryQCounterIn, QueryQCounterOut,
-};
+use layouts::{AllocTransportDomainOut, AllocXrcdOut, DeallocTransportDomainIn, DeallocXrcdIn};
 
+use crate::counters::CounterSet;
 use crate::error::{self, Cause, CmdError};
 use crate::{Cx, Firmware};
 
@@ -24,7 +23,7 @@ pub struct Objects {
     /// Transport domains.
     pub tds: Table<Plain>,
     /// Counter sets.
-    pub counters: Table<Plain>,
+    pub counters: Table<CounterSet>,
 }
 
 impl Objects {
@@ -98,40 +97,4 @@ pub fn dealloc_td(
     input: DeallocTransportDomainIn<&[u8]>,
 ) -> Result<(), CmdError> {
     dealloc(&mut fw.objects.tds, input.transport_domain(), cx.uid, &error::NO_SUCH_TD)
-}
-
-/// ALLOC_Q_COUNTER.
-pub fn alloc_counter(
-    fw: &mut Firmware,
-    cx: &Cx,
-    mut out: AllocQCounterOut<&mut [u8]>,
-) -> Result<(), CmdError> {
-    out.set_counter_set_id(alloc(&mut fw.objects.counters, cx.uid)? as u8);
-    Ok(())
-}
-
-/// DEALLOC_Q_COUNTER.
-pub fn dealloc_counter(
-    fw: &mut Firmware,
-    cx: &Cx,
-    input: DeallocQCounterIn<&[u8]>,
-) -> Result<(), CmdError> {
-    dealloc(
-        &mut fw.objects.counters,
-        input.counter_set_id().into(),
-        cx.uid,
-        &error::NO_SUCH_COUNTER,
-    )
-}
-
-/// QUERY_Q_COUNTER: no queue counts anything yet, so all is zero.
-pub fn query_counter(
-    fw: &mut Firmware,
-    _cx: &Cx,
-    input: QueryQCounterIn<&[u8]>,
-    _out: QueryQCounterOut<&mut [u8]>,
-) -> Result<(), CmdError> {
-    let id = u32::from(input.counter_set_id());
-    fw.objects.counters.get(id).ok_or_else(|| error::NO_SUCH_COUNTER.with(format!("set {id}")))?;
-    Ok(())
 }

@@ -2,6 +2,7 @@
 //! change its state are in [`state`]. What its queues hold is executed by the engine, which keeps
 //! where it is in [`SendQueue`] and [`ReceiveQueue`].
 
+pub mod connection;
 mod create;
 pub mod state;
 
@@ -12,6 +13,8 @@ use crate::cq::copy;
 use crate::error::{self, CmdError};
 use crate::ring::PageList;
 use crate::{Cx, Firmware};
+
+use connection::{Requester, Responder};
 
 pub use create::create;
 pub use state::{
@@ -74,6 +77,16 @@ impl Service {
     /// Whether it sends datagrams: each names its destination, none has an acknowledgement.
     pub fn is_datagram(self) -> bool {
         matches!(self, Self::Ud | Self::Qp0 | Self::Qp1)
+    }
+
+    /// Whether it sends messages to one peer, in numbered packets.
+    pub fn is_connected(self) -> bool {
+        matches!(self, Self::Rc | Self::Uc | Self::Xrc)
+    }
+
+    /// Whether its peer acknowledges what it receives.
+    pub fn is_reliable(self) -> bool {
+        matches!(self, Self::Rc | Self::Xrc)
     }
 
     /// Name for people and the control socket.
@@ -156,6 +169,10 @@ pub struct Qp {
     pub queued: bool,
     /// The driver has been told that it takes no more of its shared receive queue's WQEs.
     pub last_wqe_told: bool,
+    /// What a connected service remembers of the requests that it sends.
+    pub requester: Requester,
+    /// What it remembers of those that it executes.
+    pub responder: Responder,
     /// User context that it belongs to.
     uid: u16,
     /// The context as the commands gave it.
@@ -213,7 +230,7 @@ impl Qp {
 }
 
 /// The queue pair with this number, if the command's user context may reach it.
-fn find<'a>(fw: &'a mut Firmware, cx: &Cx, qpn: u32) -> Result<&'a mut Qp, CmdError> {
+pub(crate) fn find<'a>(fw: &'a mut Firmware, cx: &Cx, qpn: u32) -> Result<&'a mut Qp, CmdError> {
     let qp = fw.qps.get_mut(qpn);
     error::owned(qp.as_ref().map(|qp| qp.uid), cx.uid, qpn, &error::NO_SUCH_QP)?;
     qp.ok_or_else(|| error::NO_SUCH_QP.with(format!("QP {qpn:#x}")))
@@ -244,6 +261,19 @@ pub fn query(
     }
     if let Receives::Own(rq) = &qp.receives {
         qpc.set_hw_rq_counter(rq.next.into());
+    }
+    if qp.service.is_connected() {
+        let (requester, responder) = (&qp.requester, &qp.responder);
+        if qp.state.sends() {
+            qpc.set_next_send_psn(requester.next.get());
+            qpc.set_last_acked_psn(requester.unacknowledged().plus(u32::MAX).get());
+            qpc.set_cur_retry_count(requester.retries);
+            qpc.set_cur_rnr_retry(requester.rnr_retries);
+        }
+        if qp.state.receives() {
+            qpc.set_next_rcv_psn(responder.expected.get());
+            qpc.set_rmsn(responder.msn);
+        }
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use layouts::{CreateQpIn, CreateQpOut, Qpc};
 
+use super::connection::{Requester, Responder};
 use super::{
     LOG_MAX_RECEIVE_WQE, LOG_MAX_SIZE, LOG_WQEBB, Qp, ReceiveQueue, Receives, SendQueue, Service,
     State,
@@ -90,6 +91,8 @@ fn judge(fw: &Firmware, uid: u16, qpc: &Qpc<&[u8]>, pas: &[u8]) -> Result<Qp, Cm
         buffer,
         queued: false,
         last_wqe_told: false,
+        requester: Requester::default(),
+        responder: Responder::default(),
         uid,
         context,
     })

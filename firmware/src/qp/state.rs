@@ -9,6 +9,7 @@ use layouts::{
     Rtr2rtsQpIn, Rts2rtsQpIn, Sqd2rtsQpIn, Sqerr2rtsQpIn, get_bits, set_bits,
 };
 
+use super::connection::{Requester, Responder};
 use super::{Qp, Receives, Service, find};
 use crate::error::{self, CmdError};
 use crate::{Cx, Firmware, Work, port};
@@ -36,6 +37,11 @@ impl State {
     /// Whether packets are received.
     pub fn receives(self) -> bool {
         matches!(self, Self::Rtr | Self::Rts | Self::SqError | Self::SqDrained)
+    }
+
+    /// Whether packets are sent, or answers to them are awaited.
+    pub fn sends(self) -> bool {
+        matches!(self, Self::Rts | Self::SqDrained)
     }
 
     /// Name for people and the control socket.
@@ -321,6 +327,17 @@ fn change(
     if let Some(qp) = fw.qps.get_mut(qpn) {
         qp.context = context;
         qp.state = transition.to;
+        match (transition.from, transition.to) {
+            (State::Init, State::Rtr) => {
+                qp.responder = Responder::new(qp.context().next_rcv_psn());
+            }
+            (State::Rtr, State::Rts) => {
+                let c = qp.context();
+                qp.requester =
+                    Requester::new(c.next_send_psn(), c.retry_count(), c.rnr_retry());
+            }
+            _ => {}
+        }
         if transition.to == State::Rts {
             fw.work.push_back(Work::QueuePair(qpn));
         }
@@ -386,6 +403,8 @@ impl Qp {
     fn reset(&mut self) {
         self.state = State::Reset;
         self.last_wqe_told = false;
+        self.requester = Requester::default();
+        self.responder = Responder::default();
         if let Some(sq) = &mut self.sq {
             (sq.next, sq.posted) = (0, 0);
         }
