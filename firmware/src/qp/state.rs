@@ -333,8 +333,7 @@ fn change(
             }
             (State::Rtr, State::Rts) => {
                 let c = qp.context();
-                qp.requester =
-                    Requester::new(c.next_send_psn(), c.retry_count(), c.rnr_retry());
+                qp.requester = Requester::new(c.next_send_psn(), c.retry_count(), c.rnr_retry());
             }
             _ => {}
         }
