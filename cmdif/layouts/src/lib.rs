@@ -13,6 +13,7 @@ mod cmd;
 mod codes;
 mod command_queue;
 mod cqe;
+pub mod decode;
 mod doorbell;
 mod eqe;
 mod event;
