@@ -15,11 +15,31 @@ const SIZE: usize = 0x1000;
 /// Where it begins in QUERY_HCA_CAP's output and SET_HCA_CAP's input.
 const AT: usize = 0x10;
 
+/// What SET_HCA_CAP may change of a type.
+#[derive(Clone, Copy)]
+enum Settable {
+    /// Everything, from zero to its maximum. It stands at the maximum until then.
+    All,
+    /// These fields, which stand at zero until then. The rest stays as it is, whatever comes: the
+    /// driver sends zeros for it.
+    Only(&'static [&'static str]),
+}
+
+impl Settable {
+    fn has(self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.contains(&name),
+        }
+    }
+}
+
 /// One type's capabilities.
 struct Set {
     /// Type code: op_mod bits 15:1.
     code: u16,
     layout: &'static LayoutInfo,
+    settable: Settable,
     max: Box<[u8]>,
     current: Box<[u8]>,
 }
@@ -42,8 +62,11 @@ const CODES: &[&str] = &[
     "log_uar_page_sz",
 ];
 
+/// Of the atomic capabilities, the driver chooses how a requester gets its answer.
+const ATOMIC_SETTABLE: Settable = Settable::Only(&["atomic_req_8B_endianness_mode"]);
+
 impl Set {
-    fn new(code: u16, layout: &'static LayoutInfo, values: &[Value]) -> Self {
+    fn new(code: u16, layout: &'static LayoutInfo, settable: Settable, values: &[Value]) -> Self {
         let mut max = vec![0; SIZE].into_boxed_slice();
         for (name, value) in values {
             // A name that the layout does not have is caught by this module's test.
@@ -51,15 +74,31 @@ impl Set {
                 set_bits(&mut max, field.bit, field.width, *value);
             }
         }
-        Self { code, layout, current: max.clone(), max }
+        let mut set = Self { code, layout, settable, current: max.clone(), max };
+        set.reset();
+        set
+    }
+
+    /// As after power-on.
+    fn reset(&mut self) {
+        let Self { code: _, layout, settable, max, current } = self;
+        current.copy_from_slice(max);
+        if let Settable::Only(names) = settable {
+            for field in layout.fields.iter().filter(|field| names.contains(&field.name)) {
+                set_bits(current, field.bit, field.width, 0);
+            }
+        }
     }
 
     /// The values in `wanted` if the device can be set to them.
     fn check(&self, wanted: &[u8]) -> Result<Box<[u8]>, CmdError> {
         // Bits without a name here can't exceed their maximum, zero: they are left out, because
         // newer drivers set switches that this device has not heard of.
-        let mut next: Box<[u8]> = wanted.iter().zip(&self.max).map(|(w, m)| w & m).collect();
-        for field in self.layout.fields {
+        let mut next: Box<[u8]> = match self.settable {
+            Settable::All => wanted.iter().zip(&self.max).map(|(w, m)| w & m).collect(),
+            Settable::Only(_) => self.current.clone(),
+        };
+        for field in self.layout.fields.iter().filter(|field| self.settable.has(field.name)) {
             let value = get_bits(wanted, field.bit, field.width);
             let max = get_bits(&self.max, field.bit, field.width);
             let legal = if CODES.contains(&field.name) { 0 } else { max };
@@ -80,9 +119,9 @@ impl Caps {
     pub fn new(profile: &Profile) -> Self {
         Self {
             sets: [
-                Set::new(0x00, &CmdHcaCap::INFO, &profile.general),
-                Set::new(0x03, &AtomicCaps::INFO, &[]),
-                Set::new(0x20, &CmdHcaCap2::INFO, &profile.general2),
+                Set::new(0x00, &CmdHcaCap::INFO, Settable::All, &profile.general),
+                Set::new(0x03, &AtomicCaps::INFO, ATOMIC_SETTABLE, &profile.atomic),
+                Set::new(0x20, &CmdHcaCap2::INFO, Settable::All, &profile.general2),
             ],
         }
     }
@@ -90,6 +129,12 @@ impl Caps {
     /// The general capabilities as they are set.
     pub fn general(&self) -> CmdHcaCap<&[u8]> {
         CmdHcaCap(&self.sets[0].current)
+    }
+
+    /// Whether the value that an atomic operation found is written to the requester's memory in
+    /// the byte order of the host, or of the packet (atomic_req_8B_endianness_mode).
+    pub fn atomics_in_host_order(&self) -> bool {
+        AtomicCaps(&self.sets[1].current).atomic_req_8B_endianness_mode() == 1
     }
 
     fn set(&mut self, code: u16) -> Result<&mut Set, CmdError> {
@@ -102,9 +147,7 @@ impl Caps {
     /// Everything at its maximum again.
     pub fn reset(&mut self) {
         let Self { sets } = self;
-        for Set { code: _, layout: _, max, current } in sets {
-            current.copy_from_slice(max);
-        }
+        sets.iter_mut().for_each(Set::reset);
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Profile {
     pub device_frequency_khz: u32,
     /// Fields of the general capabilities (cmd_hca_cap).
     pub general: Vec<Value>,
+    /// Fields of the capabilities of atomic operations (atomic_caps).
+    pub atomic: Vec<Value>,
     /// Fields of the second general capabilities (cmd_hca_cap_2).
     pub general2: Vec<Value>,
 }
@@ -109,6 +111,7 @@ impl Profile {
             psid: "EMU0000000010",
             device_frequency_khz,
             general,
+            atomic: Vec::new(),
             general2: CONNECTX6_2.to_vec(),
         }
     }

@@ -177,8 +177,11 @@ fn capabilities_are_kept_within_their_maxima() {
 fn every_capability_of_the_profile_has_a_field() {
     let limits = firmware::Limits::default();
     let profile = firmware::profile::Profile::connectx6(&limits, true);
-    for (info, values) in [(CmdHcaCap::INFO, profile.general), (CmdHcaCap2::INFO, profile.general2)]
-    {
+    for (info, values) in [
+        (CmdHcaCap::INFO, profile.general),
+        (CmdHcaCap2::INFO, profile.general2),
+        (AtomicCaps::INFO, profile.atomic),
+    ] {
         for (name, value) in values {
             let field = info.fields.iter().find(|f| f.name == name);
             let field = field.unwrap_or_else(|| panic!("{} has no field {name}", info.name));

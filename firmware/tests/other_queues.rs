@@ -2,60 +2,9 @@
 
 mod common;
 
-use common::Fixture;
+use common::World;
 use dma::Dma;
 use layouts::*;
-
-struct World {
-    f: Fixture,
-    pd: u32,
-    uar: u32,
-    eqn: u32,
-    xrcd: u32,
-}
-
-impl World {
-    fn new() -> Self {
-        let mut f = Fixture::ready();
-        let pd = AllocPdOut(&f.ok(Opcode::ALLOC_PD, 0, 0x10, 0x10, |_| {})).pd();
-        let uar = AllocUarOut(&f.ok(Opcode::ALLOC_UAR, 0, 0x10, 0x10, |_| {})).uar();
-        let xrcd = AllocXrcdOut(&f.ok(Opcode::ALLOC_XRCD, 0, 0x10, 0x10, |_| {})).xrcd();
-        let out = f.ok(Opcode::CREATE_EQ, 0, 0x118, 0x10, |input| {
-            CreateEqIn(input).eq_context_entry_mut().set_uar_page(uar);
-        });
-        let eqn = CreateEqOut(&out).eq_number().into();
-        Self { f, pd, uar, eqn, xrcd }
-    }
-
-    fn cq(&mut self, fill: impl FnOnce(&mut Cqc<&mut [u8]>)) -> (Status, u32) {
-        let &mut Self { uar, eqn, .. } = self;
-        let (status, out) = self.f.run(Opcode::CREATE_CQ, 0, 0x118, 0x10, |input| {
-            let mut input = CreateCqIn(input);
-            let mut cqc = input.cq_context_mut();
-            cqc.set_log_cq_size(5);
-            cqc.set_uar_page(uar);
-            cqc.set_c_eqn_or_apu_element(eqn);
-            fill(&mut cqc);
-        });
-        (status, CreateCqOut(&out).cqn())
-    }
-
-    fn xrc_srq(&mut self, cqn: u32, fill: impl FnOnce(&mut XrcSrqc<&mut [u8]>)) -> (Status, u32) {
-        let &mut Self { pd, xrcd, .. } = self;
-        let (status, out) = self.f.run(Opcode::CREATE_XRC_SRQ, 0, 0x118, 0x10, |input| {
-            let mut input = CreateXrcSrqIn(input);
-            let mut context = input.xrc_srq_context_entry_mut();
-            context.set_log_xrc_srq_size(4);
-            context.set_log_rq_stride(2);
-            context.set_pd(pd);
-            context.set_cqn(cqn);
-            context.set_xrcd(xrcd);
-            context.set_db_record_addr_l(0x8000 >> 2);
-            fill(&mut context);
-        });
-        (status, CreateXrcSrqOut(&out).xrc_srqn())
-    }
-}
 
 #[test]
 fn what_create_cq_refuses() {

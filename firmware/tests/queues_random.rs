@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Fixture;
+use common::World;
 use layouts::*;
 use proptest::prelude::*;
 
@@ -72,27 +72,15 @@ const COMMANDS: &[(Opcode, Kind, Does)] = &[
     (Opcode::DESTROY_RMP, Kind::Rmp, Does::Destroy),
 ];
 
-struct World {
-    f: Fixture,
-    pd: u32,
-    uar: u32,
-    eqn: u8,
-    xrcd: u32,
-    /// What exists, by kind and number.
+struct Run {
+    w: World,
+    /// Beyond what the world has.
     made: Vec<(Kind, u32)>,
 }
 
-impl World {
+impl Run {
     fn new() -> Self {
-        let mut f = Fixture::ready();
-        let pd = AllocPdOut(&f.ok(Opcode::ALLOC_PD, 0, 0x10, 0x10, |_| {})).pd();
-        let uar = AllocUarOut(&f.ok(Opcode::ALLOC_UAR, 0, 0x10, 0x10, |_| {})).uar();
-        let xrcd = AllocXrcdOut(&f.ok(Opcode::ALLOC_XRCD, 0, 0x10, 0x10, |_| {})).xrcd();
-        let out = f.ok(Opcode::CREATE_EQ, 0, 0x118, 0x10, |input| {
-            CreateEqIn(input).eq_context_entry_mut().set_uar_page(uar);
-        });
-        let eqn = CreateEqOut(&out).eq_number();
-        Self { f, pd, uar, eqn, xrcd, made: Vec::new() }
+        Self { w: World::new(), made: Vec::new() }
     }
 
     fn pick(&self, kind: Kind, pick: usize) -> u32 {
@@ -113,16 +101,16 @@ impl World {
                 let mut input = CreateCqIn(input);
                 let mut cqc = input.cq_context_mut();
                 cqc.set_log_cq_size(pick as u8 % 6);
-                cqc.set_uar_page(self.uar);
-                cqc.set_c_eqn_or_apu_element(self.eqn.into());
+                cqc.set_uar_page(self.w.uar);
+                cqc.set_c_eqn_or_apu_element(self.w.eqn.into());
             }
             Opcode::CREATE_QP => {
                 let services = [0, 1, 2, 3, 7, 8, 12];
                 let mut input = CreateQpIn(input);
                 let mut qpc = input.qpc_mut();
                 qpc.set_st(services[pick % services.len()]);
-                qpc.set_pd(self.pd);
-                qpc.set_uar_page(self.uar);
+                qpc.set_pd(self.w.pd);
+                qpc.set_uar_page(self.w.uar);
                 qpc.set_log_sq_size(4);
                 qpc.set_log_rq_size(2);
                 qpc.set_log_rq_stride(2);
@@ -130,23 +118,23 @@ impl World {
                 qpc.set_cqn_rcv(self.pick(Kind::Cq, pick / 7));
                 qpc.set_rq_type([0, 0, 1, 3][pick / 64 % 4]);
                 qpc.set_srqn_rmpn_xrqn(self.pick(Kind::Rmp, pick));
-                qpc.set_xrcd(self.xrcd);
+                qpc.set_xrcd(self.w.xrcd);
             }
             Opcode::CREATE_SRQ => {
                 let mut input = CreateSrqIn(input);
                 let mut context = input.srq_context_entry_mut();
                 context.set_log_srq_size(3);
                 context.set_log_rq_stride(2);
-                context.set_pd(self.pd);
+                context.set_pd(self.w.pd);
             }
             Opcode::CREATE_XRC_SRQ => {
                 let mut input = CreateXrcSrqIn(input);
                 let mut context = input.xrc_srq_context_entry_mut();
                 context.set_log_xrc_srq_size(3);
                 context.set_log_rq_stride(2);
-                context.set_pd(self.pd);
+                context.set_pd(self.w.pd);
                 context.set_cqn(self.pick(Kind::Cq, pick));
-                context.set_xrcd(self.xrcd);
+                context.set_xrcd(self.w.xrcd);
             }
             Opcode::CREATE_RMP => {
                 let mut input = CreateRmpIn(input);
@@ -154,7 +142,7 @@ impl World {
                 let mut wq = context.wq_mut();
                 wq.set_log_wq_sz(3);
                 wq.set_log_wq_stride(6);
-                wq.set_pd(self.pd);
+                wq.set_pd(self.w.pd);
             }
             Opcode::MODIFY_CQ => {
                 let mut input = ModifyCqIn(input);
@@ -172,7 +160,7 @@ impl World {
                 let mut input = Rst2initQpIn(input);
                 input.set_qpn(number);
                 let mut qpc = input.qpc_mut();
-                qpc.set_pd(self.pd);
+                qpc.set_pd(self.w.pd);
                 qpc.set_mtu(3);
             }
         }
@@ -189,7 +177,7 @@ impl World {
             }
         }
         let number = QueryQpIn(&input[..]).qpn();
-        let (status, out) = self.f.run(opcode, step.op_mod, input.len(), 0x110, |to| {
+        let (status, out) = self.w.f.run(opcode, step.op_mod, input.len(), 0x110, |to| {
             to[8..].copy_from_slice(&input[8..]);
         });
         if status == Status::OK {
@@ -212,16 +200,11 @@ impl World {
         ];
         for (kind, opcode) in order {
             for (_, number) in self.made.iter().filter(|(of, _)| *of == kind) {
-                self.f.ok(opcode, 0, 0x10, 0x10, |i| DestroyQpIn(i).set_qpn(*number));
+                self.w.f.ok(opcode, 0, 0x10, 0x10, |i| DestroyQpIn(i).set_qpn(*number));
             }
         }
-        let (eqn, uar, xrcd, pd) = (self.eqn, self.uar, self.xrcd, self.pd);
-        let f = &mut self.f;
-        f.ok(Opcode::DESTROY_EQ, 0, 0x10, 0x10, |i| DestroyEqIn(i).set_eq_number(eqn));
-        f.ok(Opcode::DEALLOC_UAR, 0, 0x10, 0x10, |i| DeallocUarIn(i).set_uar(uar));
-        f.ok(Opcode::DEALLOC_XRCD, 0, 0x10, 0x10, |i| DeallocXrcdIn(i).set_xrcd(xrcd));
-        f.ok(Opcode::DEALLOC_PD, 0, 0x10, 0x10, |i| DeallocPdIn(i).set_pd(pd));
-        assert!(f.fw.object_counts().iter().all(|(_, n)| *n == 0), "{:?}", f.fw.object_counts());
+        assert_eq!(self.w.give_back(), [Status::OK; 6]);
+        assert!(self.w.is_empty(), "{:?}", self.w.f.fw.object_counts());
     }
 }
 
@@ -230,11 +213,11 @@ proptest! {
 
     #[test]
     fn references_are_balanced(steps in prop::collection::vec(step(), 1..80)) {
-        let mut world = World::new();
+        let mut run = Run::new();
         for step in &steps {
-            world.step(step);
+            run.step(step);
         }
-        world.end();
+        run.end();
     }
 
     #[test]
@@ -243,8 +226,8 @@ proptest! {
         op_mod in any::<u16>(),
         bytes in prop::collection::vec(any::<u8>(), 0x10..0x400),
     ) {
-        let mut world = World::new();
+        let mut run = Run::new();
         let (opcode, ..) = COMMANDS[command];
-        world.f.run(opcode, op_mod, bytes.len(), 0x110, |to| to[8..].copy_from_slice(&bytes[8..]));
+        run.w.f.run(opcode, op_mod, bytes.len(), 0x110, |to| to[8..].copy_from_slice(&bytes[8..]));
     }
 }

@@ -1,6 +1,8 @@
 //! A function's firmware over a byte array, driven by whole commands.
 #![allow(dead_code)]
 
+mod world;
+
 use cmdif::Executor;
 use dma::TestMemory;
 use firmware::dispatch::CommandExecutor;
@@ -8,6 +10,9 @@ use firmware::profile::Profile;
 use firmware::{Firmware, Limits, port};
 use layouts::*;
 use probe::Probe;
+
+#[allow(unused_imports)]
+pub use world::World;
 
 pub const IDENTITY: port::Identity = port::Identity {
     node_guid: 0x0200_0000_0000_0001,
