@@ -5,6 +5,7 @@
 //! thread, so plain cells do. What is noted lives as long as the process: a reset of the function
 //! does not touch it.
 //!
+//! * [`at!`]: what happens at a [`Point`], for whoever is installed as [`Hook`] and has armed it;
 //! * [`Probe::missing`]: what the guest touched and the device does not model (the burn-down list);
 //! * [`Probe::mistake`]: what the guest did wrong;
 //! * [`Probe::count`], [`Probe::command`]: running counters, cheap enough for every work request.
@@ -12,11 +13,16 @@
 
 mod counters;
 mod notes;
+mod point;
+mod site;
 
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
 pub use counters::Counter;
+pub use point::{Point, Points};
+pub use site::{Hook, Piece, Site, Value};
 
 use counters::Counters;
 use notes::{Missing, Mistakes};
@@ -24,6 +30,9 @@ use notes::{Missing, Mistakes};
 /// What is noted about one function and its guest.
 #[derive(Debug, Default)]
 pub struct Probe {
+    armed: Cell<Points>,
+    hook: OnceCell<Box<dyn Hook>>,
+    now: Cell<u64>,
     missing: Missing,
     mistakes: Mistakes,
     counters: Counters,
@@ -33,6 +42,38 @@ impl Probe {
     /// Nothing noted yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Installs who wants to know what happens, once and for all. Nothing is armed yet.
+    pub fn install(&self, hook: Box<dyn Hook>) {
+        if self.hook.set(hook).is_err() {
+            log::error!("a second hook is not installed");
+        }
+    }
+
+    /// From now on these points, and only these, are told to the hook.
+    pub fn arm(&self, points: Points) {
+        self.armed.set(points);
+    }
+
+    /// Whether the hook wants to know what happens at this point.
+    #[inline(always)]
+    pub fn armed(&self, point: Point) -> bool {
+        self.armed.get().has(point)
+    }
+
+    /// Tells the hook. Ask [`Probe::armed`] before anything is computed for it, or use [`at!`].
+    #[cold]
+    pub fn at(&self, site: &Site<'_>) {
+        if let Some(hook) = self.hook.get() {
+            hook.at(self.now.get(), site);
+        }
+    }
+
+    /// The function's clock, in ns, for what is told from now on.
+    #[inline]
+    pub fn set_now(&self, now: u64) {
+        self.now.set(now);
     }
 
     /// Notes that the guest touched `id` of `kind`, called `name`, which the device does not model.
@@ -87,5 +128,43 @@ impl Probe {
     /// was seen; `name` gives an opcode's name.
     pub fn counters<N: Display>(&self, name: impl Fn(u16) -> N) -> BTreeMap<String, u64> {
         self.counters.list(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Told(Rc<RefCell<Vec<String>>>);
+
+    impl Hook for Told {
+        fn at(&self, now: u64, site: &Site<'_>) {
+            self.0.borrow_mut().push(format!("{now} {site:?}"));
+        }
+    }
+
+    #[test]
+    fn only_what_is_armed_is_computed_and_told() {
+        let probe = Probe::new();
+        let told = Rc::default();
+        probe.install(Box::new(Told(Rc::clone(&told))));
+        let computed = Cell::new(0);
+        let value = || {
+            computed.set(computed.get() + 1);
+            7u32
+        };
+        at!(probe, Interrupt, vector = value());
+        probe.arm(Points::of(&[Point::Interrupt]));
+        probe.set_now(40);
+        at!(probe, Event, [] & [1], eqn = value());
+        at!(probe, Interrupt, vector = value(), why = "test");
+        assert_eq!(computed.get(), 1);
+        let expected = "40 Site { point: Interrupt, layout: None, bytes: [], values: \
+                        [(\"vector\", Number(7)), (\"why\", Word(\"test\"))] }";
+        assert_eq!(*told.borrow(), [expected]);
     }
 }

@@ -1,12 +1,17 @@
-//! The container of traces and recordings, and the records of a recording. `docs/recording.md` has
-//! the format.
+//! Traces and recordings: the container of both (`docs/recording.md`), the records of a recording,
+//! and those of a trace (`docs/trace.md`) with what reads and shows them.
 #![forbid(unsafe_code)]
 
 mod event;
+mod log;
 mod reader;
 mod writer;
 
 pub use event::{Event, EventError, Next};
+pub use log::{
+    Clocks, Encoder, Entry, Level, MAX_BYTES, Settings, TraceError, TraceEvent, TraceHeader,
+    TraceReader, TraceValue,
+};
 pub use reader::{End, ReadError, Reader, Record};
 pub use writer::{TooLong, WriteError, Writer};
 

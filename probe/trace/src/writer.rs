@@ -25,6 +25,26 @@ pub enum WriteError {
 #[error("a record of {0} bytes does not fit into a block")]
 pub struct TooLong(pub usize);
 
+/// Appends one record, as a block holds it, to `to`; `fill` appends its body.
+pub(crate) fn frame(
+    to: &mut Vec<u8>,
+    kind: u16,
+    fill: impl FnOnce(&mut Vec<u8>),
+) -> Result<(), TooLong> {
+    let start = to.len();
+    to.extend_from_slice(&[0; RECORD_HEAD]);
+    fill(to);
+    let whole = to.len() - start;
+    if whole > MAX_BLOCK {
+        to.truncate(start);
+        return Err(TooLong(whole));
+    }
+    let length = (whole - RECORD_HEAD) as u32;
+    to[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    to[start + 4..start + RECORD_HEAD].copy_from_slice(&kind.to_le_bytes());
+    Ok(())
+}
+
 /// Appends records to a file. What was not flushed is written when the writer is dropped.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
@@ -45,16 +65,7 @@ impl<W: Write> Writer<W> {
     /// Appends one record, whose body `fill` appends to the buffer that it gets.
     pub fn record(&mut self, kind: u16, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), WriteError> {
         let start = self.block.len();
-        self.block.extend_from_slice(&[0; RECORD_HEAD]);
-        fill(&mut self.block);
-        let whole = self.block.len() - start;
-        if whole > MAX_BLOCK {
-            self.block.truncate(start);
-            return Err(TooLong(whole).into());
-        }
-        let length = (whole - RECORD_HEAD) as u32;
-        self.block[start..start + 4].copy_from_slice(&length.to_le_bytes());
-        self.block[start + 4..start + RECORD_HEAD].copy_from_slice(&kind.to_le_bytes());
+        frame(&mut self.block, kind, fill)?;
         if self.block.len() - BLOCK_HEAD > MAX_BLOCK {
             // A long record after others: they go first.
             let last = self.block.split_off(start);
@@ -65,6 +76,13 @@ impl<W: Write> Writer<W> {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Appends the records of a [`crate::Encoder`], as a block of their own.
+    pub fn records(&mut self, records: &[u8]) -> io::Result<()> {
+        self.flush()?;
+        self.block.extend_from_slice(records);
+        self.flush()
     }
 
     /// Hands what there is to the file as a block of its own.

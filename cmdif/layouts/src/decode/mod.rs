@@ -42,6 +42,9 @@ impl Decoded {
     }
 }
 
+/// A structure of which there may be several, one after the other.
+const REPEATED: &str = "piece";
+
 /// What is known beside the bytes, by name: `op_mod` and `register_id` of the command that is
 /// answered, `st` of a work request's queue pair.
 pub type Hints<'a> = &'a dyn Fn(&str) -> Option<u64>;
@@ -55,6 +58,13 @@ pub fn decode(layout: &'static LayoutInfo, bytes: &[u8], hints: Hints<'_>) -> Ve
         decoder.within(root, |decoder| wqe::decode(decoder));
     } else if layout.name == WqeDataSeg::INFO.name && bytes.len() > layout.size {
         decoder.within(root, |decoder| wqe::data(decoder, 0));
+    } else if layout.name == REPEATED && layout.size > 0 {
+        for (index, at) in (0..bytes.len()).step_by(layout.size).enumerate() {
+            let step = Step { name: layout.name, structure: None, index: Some(index) };
+            decoder.within(root, |decoder| {
+                decoder.within(step, |decoder| decoder.structure(layout, at))
+            });
+        }
     } else {
         decoder.within(root, |decoder| decoder.structure(layout, 0));
     }

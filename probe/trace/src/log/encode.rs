@@ -1,0 +1,173 @@
+//! Sites to records.
+//!
+//! Names are written once, with a number that stands for them afterwards. They are found by where
+//! they are in the program, so an event costs no hashing of strings.
+
+use std::collections::HashMap;
+
+use probe::{Site, Value};
+
+use super::{MAX_BYTES, Settings, TraceHeader, kind};
+use crate::writer::frame;
+
+/// Slots of the table that is looked at first.
+const SLOTS: usize = 256;
+
+/// Makes records of what happens, in a buffer that is handed over block by block.
+///
+/// Names that a block defines are known in later ones; when a block is lost, [`Encoder::lost`] must
+/// be told.
+#[derive(Debug)]
+pub struct Encoder {
+    records: Vec<u8>,
+    /// Events in `records`.
+    events: u64,
+    slots: Box<[Slot; SLOTS]>,
+    names: HashMap<&'static str, u16>,
+}
+
+/// A name by where it is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    at: usize,
+    len: usize,
+    id: u16,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self {
+            records: Vec::new(),
+            events: 0,
+            slots: Box::new([Slot::default(); SLOTS]),
+            names: HashMap::new(),
+        }
+    }
+}
+
+impl Encoder {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends the first record of a trace.
+    pub fn header(&mut self, header: &TraceHeader) {
+        self.json(kind::HEADER, None, header);
+    }
+
+    /// Appends an event.
+    pub fn event(&mut self, time: u64, function: u16, thread: u32, site: &Site<'_>) {
+        let structure = site.layout.map_or(0, |layout| self.id(layout.name));
+        // Names come before the event that uses them.
+        for (name, value) in site.values {
+            self.id(name);
+            if let Value::Word(word) = value {
+                self.id(word);
+            }
+        }
+        let mut records = std::mem::take(&mut self.records);
+        let kept = site.bytes.get(..MAX_BYTES).unwrap_or(site.bytes);
+        // Far below the length of a block: there is nothing to fail.
+        let _ = frame(&mut records, kind::EVENT, |body| {
+            body.extend_from_slice(&time.to_le_bytes());
+            body.extend_from_slice(&function.to_le_bytes());
+            body.extend_from_slice(&thread.to_le_bytes());
+            body.push(site.point as u8);
+            body.extend_from_slice(&structure.to_le_bytes());
+            body.extend_from_slice(&(site.bytes.len() as u32).to_le_bytes());
+            body.push(site.values.len() as u8);
+            for (name, value) in site.values.iter().take(usize::from(u8::MAX)) {
+                body.extend_from_slice(&self.id(name).to_le_bytes());
+                match value {
+                    Value::Number(number) => {
+                        body.push(0);
+                        body.extend_from_slice(&number.to_le_bytes());
+                    }
+                    Value::Word(word) => {
+                        body.push(1);
+                        body.extend_from_slice(&self.id(word).to_le_bytes());
+                    }
+                }
+            }
+            body.extend_from_slice(kept);
+        });
+        self.records = records;
+        self.events += 1;
+    }
+
+    /// Appends that `count` events are missing here.
+    pub fn dropped(&mut self, time: u64, count: u64) {
+        let _ = frame(&mut self.records, kind::DROPPED, |body| {
+            body.extend_from_slice(&time.to_le_bytes());
+            body.extend_from_slice(&count.to_le_bytes());
+        });
+    }
+
+    /// Appends that something else is traced from here on.
+    pub fn settings(&mut self, time: u64, settings: &Settings) {
+        self.json(kind::SETTINGS, Some(time), settings);
+    }
+
+    /// How many bytes wait to be taken.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether nothing waits to be taken.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Takes the records, for [`crate::Writer::records`], and how many events they hold. `empty` is
+    /// used for what comes next.
+    pub fn take(&mut self, mut empty: Vec<u8>) -> (Vec<u8>, u64) {
+        empty.clear();
+        (std::mem::replace(&mut self.records, empty), std::mem::take(&mut self.events))
+    }
+
+    /// Records that were taken did not get to the file: what they defined is not known.
+    pub fn lost(&mut self) {
+        self.slots.fill(Slot::default());
+        self.names.clear();
+    }
+
+    fn json(&mut self, kind: u16, time: Option<u64>, value: &impl serde::Serialize) {
+        let _ = frame(&mut self.records, kind, |body| {
+            body.extend(time.into_iter().flat_map(u64::to_le_bytes));
+            // Our own types into memory: there is nothing to fail.
+            let _ = serde_json::to_writer(body, value);
+        });
+    }
+
+    /// The number of a name, which is defined if it is new.
+    #[inline]
+    fn id(&mut self, name: &'static str) -> u16 {
+        let (at, len) = (name.as_ptr() as usize, name.len());
+        let index = (at ^ at >> 8 ^ len) % SLOTS;
+        match self.slots.get(index) {
+            Some(slot) if slot.at == at && slot.len == len => slot.id,
+            _ => {
+                let id = self.define(name);
+                if let Some(slot) = self.slots.get_mut(index) {
+                    *slot = Slot { at, len, id };
+                }
+                id
+            }
+        }
+    }
+
+    fn define(&mut self, name: &'static str) -> u16 {
+        if let Some(&id) = self.names.get(name) {
+            return id;
+        }
+        // 0 stands for none; a program has far fewer names than there are numbers.
+        let id = self.names.len() as u16 + 1;
+        self.names.insert(name, id);
+        let _ = frame(&mut self.records, kind::NAME, |body| {
+            body.extend_from_slice(&id.to_le_bytes());
+            body.extend_from_slice(name.as_bytes());
+        });
+        id
+    }
+}
