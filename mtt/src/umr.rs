@@ -68,7 +68,7 @@ pub enum UmrError {
     /// The key must be free.
     #[error("key {0:#x} is not free")]
     NotFree(u32),
-    /// The key is not bound to the queue pair that asks.
+    /// The key is bound to another queue pair than the one that asks.
     #[error("key {key:#x} is bound to queue pair {qpn:#x}")]
     QpMismatch {
         /// That was named.
@@ -195,7 +195,9 @@ impl Mtt {
         if check_not_free && !free {
             return Err(UmrError::NotFree(name));
         }
-        if flags & umr_flags::CHECK_QPN != 0 && context.qpn != qpn {
+        // Who invalidates a key locally sets this for keys that are bound to no queue pair too.
+        let bound_elsewhere = context.is_bound() && context.qpn != qpn;
+        if flags & umr_flags::CHECK_QPN != 0 && bound_elsewhere {
             return Err(UmrError::QpMismatch { key: name, qpn: context.qpn });
         }
         // Without an offset the field says how long the signature's part is, and there is none.

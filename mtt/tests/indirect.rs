@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use layouts::{STRIDE_BLOCK_OP, StrideBlock, StrideEntry};
+use layouts::STRIDE_BLOCK_OP;
 use mtt::{Access, Cause, MAX_DEPTH, MAX_ENTRIES, Mtt, NULL_KEY, Piece, Place, Question};
 use proptest::prelude::*;
 
@@ -183,24 +183,6 @@ fn work_is_bounded() {
     assert_eq!(refused(&mtt, &question(key, 0, 1 << 40, Access::LocalRead)), "entry_not_present");
 }
 
-fn block(bcount_per_cycle: u32, repeat_count: u32, num_entries: u16) -> [u8; 16] {
-    let mut block = StrideBlock([0; 16]);
-    block.set_bcount_per_cycle(bcount_per_cycle);
-    block.set_op(STRIDE_BLOCK_OP);
-    block.set_repeat_count(repeat_count);
-    block.set_num_entries(num_entries);
-    block.0
-}
-
-fn stride(bcount: u16, stride: u16, key: u32, va: u64) -> [u8; 16] {
-    let mut entry = StrideEntry([0; 16]);
-    entry.set_stride(stride);
-    entry.set_bcount(bcount);
-    entry.set_key(key);
-    entry.set_va(va);
-    entry.0
-}
-
 #[test]
 fn strided_blocks() {
     let mut mtt = mtt();
@@ -208,7 +190,8 @@ fn strided_blocks() {
     let a = memory(&mut mtt, pd, 0, 0xa0000, 1);
     let b = memory(&mut mtt, pd, 0, 0xb0000, 1);
     // 8 of each 16 of a, then 4 of each 4 of b, three times; then a plain run.
-    let entries = [block(12, 3, 2), stride(8, 16, a, 0x100), stride(4, 4, b, 0x200), klm(7, a, 0)];
+    let entries =
+        [stride_block(12, 3, 2), stride(8, 16, a, 0x100), stride(4, 4, b, 0x200), klm(7, a, 0)];
     let key = list(&mut mtt, pd, 0, 43, &entries);
     let all = [
         at(0xa0100, 8),
@@ -225,12 +208,12 @@ fn strided_blocks() {
     assert_eq!(read(&mtt, key, 35, 2).unwrap(), [at(0xb020b, 1), at(0xa0000, 1)]);
 
     let bad_long =
-        vec![block(12, 3, 3), stride(8, 16, a, 0), stride(5, 4, b, 0), stride(0, 0, a, 0)];
+        vec![stride_block(12, 3, 3), stride(8, 16, a, 0), stride(5, 4, b, 0), stride(0, 0, a, 0)];
     let bad = [
         bad_long.clone(),
-        vec![block(12, 3, 2), stride(8, 16, a, 0), stride(3, 4, b, 0)],
-        vec![block(12, 3, 0)],
-        vec![block(12, u32::MAX, u16::MAX)],
+        vec![stride_block(12, 3, 2), stride(8, 16, a, 0), stride(3, 4, b, 0)],
+        vec![stride_block(12, 3, 0)],
+        vec![stride_block(12, u32::MAX, u16::MAX)],
     ];
     for entries in bad {
         let key = list(&mut mtt, pd, 0, 1 << 40, &entries);
@@ -240,7 +223,7 @@ fn strided_blocks() {
     let long = list(&mut mtt, pd, 0, 36, &bad_long);
     assert_eq!(refused(&mtt, &question(long, 6, 6, Access::LocalRead)), "bad_stride_block");
     // No bytes in a cycle, or no cycle: nothing, and the list goes on.
-    let entries = [block(0, u32::MAX, 1), klm(8, a, 0), block(4, 0, 0), klm(8, b, 0)];
+    let entries = [stride_block(0, u32::MAX, 1), klm(8, a, 0), stride_block(4, 0, 0), klm(8, b, 0)];
     let key = list(&mut mtt, pd, 0, 8, &entries);
     assert_eq!(read(&mtt, key, 0, 8).unwrap(), [at(0xb0000, 8)]);
 }

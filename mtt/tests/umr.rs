@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use layouts::{Mkc, mkey_mask, umr_flags};
-use mtt::{ANY_QPN, Access, BadContext, Cause, Limits, Mtt, UmrError, UmrRequest, index_of};
+use mtt::{ANY_QPN, Access, BadContext, Limits, Mtt, UmrError, UmrRequest, index_of};
 
 /// A key as the driver's cache makes them: free, 4 KiB pages, the driver's own domain.
 fn cached(mtt: &mut Mtt, pd: u32, octwords: u32, variant: u8) -> u32 {
@@ -345,97 +345,4 @@ fn entries_run_out() {
     mtt.umr(&far, &[2; 64]).expect("what is filled may be filled again");
     mtt.destroy(index_of(key)).unwrap();
     assert_eq!(mtt.filled(), 0);
-}
-
-#[test]
-fn windows() {
-    let mut mtt = mtt();
-    let pd = mtt.alloc_pd(0).unwrap();
-    // The region itself is closed to peers.
-    let mut mkc = region(MTT, pd, 0x7000, 0x2000, 4);
-    mkc.set_rr(false);
-    mkc.set_rw(false);
-    mkc.set_a(false);
-    let mr = create(&mut mtt, &mkc, &pages(&[0xa000, 0xb000]));
-    let mut mkc = region(KLM, pd, 0, 0, 4);
-    mkc.set_free(true);
-    mkc.set_en_rinval(true);
-    for set in [Mkc::set_a, Mkc::set_rw, Mkc::set_rr, Mkc::set_lw] {
-        set(&mut mkc, false);
-    }
-    let mw = create(&mut mtt, &mkc, &[]);
-    let (me, peer) = (0x11, 0x22);
-
-    // Type 2 is bound to the queue pair that asks, under the next key.
-    let bound = mw + 1;
-    let mut mkc = Mkc([0; 0x40]);
-    mkc.set_mkey_7_0(bound as u8);
-    mkc.set_qpn(me);
-    mkc.set_rr(true);
-    mkc.set_start_addr(0x7800);
-    mkc.set_len(0x1000);
-    let mask = mkey_mask::FREE
-        | mkey_mask::KEY
-        | mkey_mask::QPN
-        | mkey_mask::LEN
-        | mkey_mask::START_ADDR
-        | mkey_mask::LW
-        | mkey_mask::RR
-        | mkey_mask::RW
-        | mkey_mask::A;
-    let list = padded(klm(0x1000, mr, 0x7800).to_vec());
-    let bind = UmrRequest {
-        pd: Some(pd),
-        qpn: me,
-        flags: umr_flags::INLINE | umr_flags::TRANSLATION_OFFSET_EN | umr_flags::CHECK_NOT_FREE,
-        octwords: 4,
-        ..change(mw, mask, &mkc)
-    };
-    mtt.umr(&bind, &list).unwrap();
-    let by = |qpn, access| mtt::Question {
-        pd: Some(pd),
-        qpn: Some(qpn),
-        ..question(bound, 0x7900, 0x800, access)
-    };
-    let reached = ask(&mtt, &by(me, Access::RemoteRead)).unwrap();
-    assert_eq!(reached, [at(0xa900, 0x800)]);
-    assert_eq!(refused(&mtt, &by(peer, Access::RemoteRead)), "qp_mismatch");
-    assert_eq!(refused(&mtt, &by(me, Access::RemoteWrite)), "right_missing");
-
-    // Invalidated from afar only by the right key over the right queue pair.
-    let wrong = Cause::WrongVariant { variant: bound as u8 };
-    assert_eq!(mtt.invalidate(mw, pd, me), Err(wrong));
-    assert_eq!(mtt.invalidate(bound, pd, peer), Err(Cause::QpMismatch { key: me, asker: peer }));
-    assert_eq!(
-        mtt.invalidate(bound, pd + 1, me),
-        Err(Cause::PdMismatch { key: pd, asker: pd + 1 })
-    );
-    assert_eq!(mtt.invalidate(mr, pd, me), Err(Cause::InvalidationForbidden));
-    assert_eq!(mtt.invalidate(bound + 256, pd, me), Err(Cause::NoSuchKey));
-    assert_eq!(mtt.live(), 2);
-    mtt.invalidate(bound, pd, me).unwrap();
-    assert_eq!(mtt.live(), 1);
-    assert_eq!(mtt.invalidate(bound, pd, me), Err(Cause::Free));
-    assert_eq!(refused(&mtt, &by(me, Access::RemoteRead)), "free_key");
-
-    // Bound again, and unbound by its owner: rdma-core's local invalidation.
-    mtt.umr(&bind, &list).unwrap();
-    let mut none = Mkc([0; 0x40]);
-    none.set_free(true);
-    none.set_qpn(ANY_QPN);
-    let unbind = UmrRequest {
-        qpn: peer,
-        flags: umr_flags::INLINE | umr_flags::TRANSLATION_OFFSET_EN | umr_flags::CHECK_QPN,
-        octwords: 0,
-        ..change(bound, mkey_mask::FREE | mkey_mask::KEY | mkey_mask::QPN, &none)
-    };
-    assert_eq!(mtt.umr(&unbind, &[]), Err(UmrError::QpMismatch { key: bound, qpn: me }));
-    let stale = UmrRequest { qpn: me, key: bound + 1, ..unbind };
-    assert!(matches!(mtt.umr(&stale, &[]), Err(UmrError::WrongVariant { .. })));
-    mtt.umr(&UmrRequest { qpn: me, ..unbind }, &[]).unwrap();
-    let info = mtt.info(index_of(mw)).unwrap();
-    assert_eq!((info.free, info.qpn, info.key), (true, ANY_QPN, mw & !0xff));
-    mtt.destroy(index_of(mr)).unwrap();
-    mtt.destroy(index_of(mw)).unwrap();
-    mtt.dealloc_pd(pd).unwrap();
 }

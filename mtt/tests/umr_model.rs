@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use dma::RemoveError;
 use layouts::{Mkc, mkey_mask, umr_flags};
-use mtt::{Mtt, UmrRequest, index_of};
+use mtt::{ANY_QPN, Mtt, UmrRequest, index_of};
 use proptest::prelude::*;
 
 /// All that can be seen of a key.
@@ -59,6 +59,9 @@ fn sensible() -> impl Strategy<Value = [u8; 0x40]> {
                 at.copy_from_slice(&value.to_ne_bytes());
             }
             mkc.set_pd(pd);
+            if octwords % 4 == 0 {
+                mkc.set_qpn(ANY_QPN);
+            }
             mkc.set_access_mode_4_2(0);
             mkc.set_access_mode_1_0(mode);
             mkc.set_bsf_en(false);
@@ -96,7 +99,7 @@ fn acceptable(key: &Context, request: &UmrRequest, to: &Context) -> bool {
     let room = u64::from(key.translations_octword_size()).next_multiple_of(4);
     checks
         && mask & !known == 0
-        && (!set(umr_flags::CHECK_QPN) || key.qpn() == request.qpn)
+        && (!set(umr_flags::CHECK_QPN) || [ANY_QPN, request.qpn].contains(&key.qpn()))
         && (set(umr_flags::TRANSLATION_OFFSET_EN) || offset == 0)
         && pd.is_none_or(|pd| pd == key.pd() && pd == then.pd())
         && (1..4).contains(&then.pd())

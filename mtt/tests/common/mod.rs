@@ -1,7 +1,9 @@
 //! What the tests build keys and questions from.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use layouts::{KlmEntry, Mkc, MttEntry, mkey_mask, umr_flags};
+use layouts::{
+    KlmEntry, Mkc, MttEntry, STRIDE_BLOCK_OP, StrideBlock, StrideEntry, mkey_mask, umr_flags,
+};
 use mtt::{
     ANY_QPN, Access, Limits, List, Mtt, Piece, Pieces, Place, Question, Refusal, UmrRequest,
 };
@@ -58,6 +60,26 @@ pub fn pages(addrs: &[u64]) -> Vec<u8> {
 
 pub fn klm(bcount: u32, key: u32, va: u64) -> [u8; 16] {
     let mut entry = KlmEntry([0; 16]);
+    entry.set_bcount(bcount);
+    entry.set_key(key);
+    entry.set_va(va);
+    entry.0
+}
+
+/// A strided block.
+pub fn stride_block(bcount_per_cycle: u32, repeat_count: u32, num_entries: u16) -> [u8; 16] {
+    let mut block = StrideBlock([0; 16]);
+    block.set_bcount_per_cycle(bcount_per_cycle);
+    block.set_op(STRIDE_BLOCK_OP);
+    block.set_repeat_count(repeat_count);
+    block.set_num_entries(num_entries);
+    block.0
+}
+
+/// An entry of a strided block.
+pub fn stride(bcount: u16, stride: u16, key: u32, va: u64) -> [u8; 16] {
+    let mut entry = StrideEntry([0; 16]);
+    entry.set_stride(stride);
     entry.set_bcount(bcount);
     entry.set_key(key);
     entry.set_va(va);
