@@ -49,6 +49,11 @@ impl Entry {
         CommandQueueEntry(&self.bytes)
     }
 
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The part of the input that is in the entry.
     pub(crate) fn inline_input(&self) -> [u8; INLINE] {
         self.view().r#in()

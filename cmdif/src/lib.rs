@@ -12,6 +12,7 @@
 mod entry;
 mod init_segment;
 mod mailbox;
+mod points;
 mod queue;
 mod signature;
 
@@ -45,6 +46,9 @@ impl CommandInterface {
     /// `events` is handed back with each of them, see [`Completion::events`].
     pub fn write(&mut self, probe: &Probe, offset: u64, data: &[u8], events: bool) {
         let named = self.segment.write(probe, offset, data);
+        if named != 0 {
+            probe::at!(probe, Doorbell, slots = named);
+        }
         self.queue.doorbell(named, events);
     }
 

@@ -7,6 +7,7 @@ use dma::Bus;
 use layouts::{CommandMailbox, DeliveryStatus};
 
 use crate::entry::{Entry, INLINE};
+use crate::points::Points;
 use crate::signature;
 
 /// Bytes of data in a block.
@@ -28,7 +29,9 @@ pub(crate) fn blocks(len: usize) -> usize {
 
 /// A chain on which we are at some block. `pointer_bad` and `too_short` are the statuses for the
 /// direction that the chain is for.
-struct Chain {
+struct Chain<'a> {
+    points: Points<'a>,
+    direction: &'static str,
     next: u64,
     number: u32,
     token: u8,
@@ -37,7 +40,7 @@ struct Chain {
     too_short: DeliveryStatus,
 }
 
-impl Chain {
+impl Chain<'_> {
     /// Reads the next block into `block`, judges it and returns its address.
     fn step(&mut self, bus: &dyn Bus, block: &mut [u8]) -> Result<u64, DeliveryStatus> {
         let at = self.next;
@@ -48,6 +51,7 @@ impl Chain {
             return Err(self.pointer_bad);
         }
         bus.read(at, block).map_err(|_| self.pointer_bad)?;
+        self.points.mailbox(block, at, self.direction);
         let control = block.get(DATA..BLOCK - 1).unwrap_or_default();
         if self.checksum && !(signature::verify(control) && signature::verify(block)) {
             return Err(DeliveryStatus::SIGNATURE_ERR);
@@ -69,13 +73,15 @@ impl Chain {
 /// Collects a command's whole input in `buffer`, whose first `inlen` bytes it is afterwards. The
 /// buffer grows with the blocks that were really read, whatever length the entry claims.
 pub(crate) fn gather(
-    bus: &dyn Bus,
+    (bus, points): (&dyn Bus, Points<'_>),
     entry: &Entry,
     checksum: bool,
     buffer: &mut Vec<u8>,
 ) -> Result<(), DeliveryStatus> {
     let view = entry.view();
     let mut chain = Chain {
+        points,
+        direction: "in",
         next: view.in_ptr(),
         number: 0,
         token: view.token(),
@@ -113,13 +119,15 @@ pub(crate) struct OutBlock {
 /// Walks and judges the chain for a command's output before the command is carried out: an object
 /// whose number can't be told would be lost.
 pub(crate) fn survey(
-    bus: &dyn Bus,
+    (bus, points): (&dyn Bus, Points<'_>),
     entry: &Entry,
     checksum: bool,
     chain_blocks: &mut Vec<OutBlock>,
 ) -> Result<(), DeliveryStatus> {
     let view = entry.view();
     let mut chain = Chain {
+        points,
+        direction: "out",
         next: view.out_ptr(),
         number: 0,
         token: view.token(),
@@ -139,18 +147,17 @@ pub(crate) fn survey(
 
 /// Writes the part of an output that goes to mailboxes.
 pub(crate) fn scatter(
-    bus: &dyn Bus,
+    (bus, points): (&dyn Bus, Points<'_>),
     output: &[u8],
     checksum: bool,
     chain_blocks: &[OutBlock],
 ) -> Result<(), DeliveryStatus> {
     let data = output.get(INLINE..).unwrap_or_default().chunks(DATA);
     for (data, block) in data.zip(chain_blocks) {
-        let written = if checksum {
-            bus.write(block.at, &signed(data, &block.control))
-        } else {
-            bus.write(block.at, data)
-        };
+        let whole = checksum.then(|| signed(data, &block.control));
+        let data = whole.as_ref().map_or(data, |whole| &whole[..]);
+        points.mailbox(data, block.at, "written");
+        let written = bus.write(block.at, data);
         written.map_err(|_| DeliveryStatus::OUT_PTR_ALIGN_ERR)?;
     }
     Ok(())

@@ -8,6 +8,7 @@ use probe::Probe;
 
 use crate::entry::{Entry, SLOTS};
 use crate::mailbox::{self, OutBlock};
+use crate::points::Points;
 
 /// Longest input that is carried, by default: room for a CREATE_MKEY with 64 Mi translation entries
 /// (256 GiB of memory in 4 KiB pages).
@@ -151,7 +152,8 @@ impl CommandQueue {
             return (Outcome::Untouched, 0);
         }
         let checksum = self.checksum;
-        let (status, output, bytes) = match self.carry(bus, &entry, executor) {
+        let points = Points { probe, slot };
+        let (status, output, bytes) = match self.carry((bus, points), &entry, executor) {
             Ok((output, bytes)) => (DeliveryStatus::OK, output, bytes),
             Err(status) => {
                 probe.mistake("malformed command", || {
@@ -161,6 +163,7 @@ impl CommandQueue {
                         view.inlen(), view.in_ptr(), view.outlen(), view.out_ptr()
                     )
                 });
+                points.undelivered(entry.bytes(), status);
                 (status, &[][..], 0)
             }
         };
@@ -176,20 +179,24 @@ impl CommandQueue {
     /// Carries a command to the executor and its output, but for what goes into the entry, back.
     fn carry(
         &mut self,
-        bus: &dyn Bus,
+        cx: (&dyn Bus, Points<'_>),
         entry: &Entry,
         executor: &mut impl Executor,
     ) -> Result<(&[u8], usize), DeliveryStatus> {
+        let (bus, points) = cx;
         let Self { limits, checksum, input, output, out_blocks, .. } = self;
         entry.check(limits, *checksum)?;
-        mailbox::gather(bus, entry, *checksum, input)?;
-        mailbox::survey(bus, entry, *checksum, out_blocks)?;
+        mailbox::gather(cx, entry, *checksum, input)?;
+        mailbox::survey(cx, entry, *checksum, out_blocks)?;
         let view = entry.view();
         let (inlen, outlen) = (view.inlen() as usize, view.outlen() as usize);
         output.clear();
         output.resize(outlen, 0);
-        executor.execute(bus, input.get(..inlen).unwrap_or_default(), output);
-        mailbox::scatter(bus, output, *checksum, out_blocks)?;
+        let input = input.get(..inlen).unwrap_or_default();
+        points.command(input);
+        executor.execute(bus, input, output);
+        points.reply(input, output);
+        mailbox::scatter(cx, output, *checksum, out_blocks)?;
         Ok((output, inlen + outlen))
     }
 

@@ -17,6 +17,8 @@ layout! {
         mini_cqe_res_format: u8 = 0x00[13:12],
         st: u8 = 0x00[11:8],
         cqe_compression_layout: u8 = 0x00[1:0],
+        /// From rdma-core's tests (`SwCqc`).
+        dbr_umem_id: u32 = 0x04[31:0],
         page_offset: u8 = 0x08[11:6],
         log_cq_size: u8 = 0x0c[28:24],
         uar_page: u32 = 0x0c[23:0],
@@ -38,6 +40,9 @@ layout! {
         opcode: u16 = 0x00[31:16],
         uid: u16 = 0x00[15:0],
         op_mod: u16 = 0x04[15:0],
+        /// From rdma-core's tests (`CreateCqIn`), as is the next.
+        cq_umem_offset: u64 = 0x50[63:0],
+        cq_umem_id: u32 = 0x58[31:0],
         cq_umem_valid: bool = 0x5c[31:31],
     }
     parts {
@@ -115,6 +120,9 @@ layout! {
         uid: u16 = 0x00[15:0],
         op_mod: u16 = 0x04[15:0],
         cqn: u32 = 0x08[23:0],
+        /// As in CREATE_CQ.
+        cq_umem_offset: u64 = 0x50[63:0],
+        cq_umem_id: u32 = 0x58[31:0],
         cq_umem_valid: bool = 0x5c[31:31],
     }
     parts {

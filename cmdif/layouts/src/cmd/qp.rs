@@ -112,6 +112,8 @@ layout! {
         cs_res: u8 = 0xc4[7:0],
         dc_access_key: u64 = 0xc8[63:0],
         dbr_umem_valid: bool = 0xd0[28:28],
+        /// From rdma-core's tests (`SwQpc`).
+        dbr_umem_id: u32 = 0xe4[31:0],
     }
     parts {
         primary_address_path: Ads = 0x18,
