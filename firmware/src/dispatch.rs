@@ -7,7 +7,7 @@ use probe::Probe;
 
 use crate::lifecycle::State;
 use crate::{
-    CmdError, Cx, Firmware, caps, counters, cq, eq, error, lifecycle, mad, mkey, multicast,
+    CmdError, Cx, Firmware, caps, counters, cq, eq, error, lifecycle, lives, mad, mkey, multicast,
     objects, pages, port, qp, registers, special, srq, uar, uctx,
 };
 
@@ -177,6 +177,7 @@ impl Executor for CommandExecutor<'_> {
             Ok(()) => {
                 reply.set_status(Status::OK.0);
                 reply.set_syndrome(0);
+                lives::tell(self.probe, opcode, input, output);
             }
             Err(error) => {
                 // A command that failed says nothing but why.
@@ -226,6 +227,12 @@ fn carry_out(
         return Err(error::NO_SUCH_UCTX.with(format!("{opcode} for user context {}", cx.uid)));
     }
     (command.run)(fw, cx, input, output)
+}
+
+/// Every command that exists.
+#[cfg(test)]
+pub(crate) fn opcodes() -> impl Iterator<Item = Opcode> {
+    COMMANDS.iter().map(|command| command.opcode)
 }
 
 #[cfg(test)]

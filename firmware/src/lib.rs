@@ -14,6 +14,7 @@ pub mod dispatch;
 pub mod eq;
 pub mod error;
 pub mod lifecycle;
+mod lives;
 pub mod mad;
 pub mod mkey;
 pub mod multicast;

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use layouts::{EventType, ManagePagesIn, ManagePagesOut, QueryPagesIn, QueryPagesOut, be64_at};
+use probe::at;
 
 use crate::error::{self, CmdError};
 use crate::lifecycle::{State, own_function};
@@ -69,6 +70,7 @@ pub fn replenish(fw: &mut Firmware, cx: &Cx) {
     // Asking for as many as there are doubles the supply: a driver that makes a million keys is
     // asked a dozen times.
     let count = REQUEST_PAGES.max(fw.pages.held().min(1 << 15) as u32);
+    at!(cx.probe, Pages, asked = count, held = fw.pages.held());
     fw.pages.asked = fw.eqs.post_async((cx.bus, cx.probe), EventType::PAGE_REQUEST, 0, |eqe| {
         let mut data = eqe.req_pages_mut();
         data.set_func_id(0);
@@ -110,9 +112,15 @@ pub fn manage(
             cx.probe.mistake("no pages", || "the driver can't give pages".into());
             Ok(())
         }
-        1 => give(fw, input),
+        1 => {
+            give(fw, input)?;
+            let given = input.input_num_entries();
+            at!(cx.probe, Pages, given = given, held = fw.pages.held());
+            Ok(())
+        }
         2 => {
-            take(fw, input.input_num_entries(), out);
+            let returned = take(fw, input.input_num_entries(), out);
+            at!(cx.probe, Pages, returned = returned, held = fw.pages.held());
             Ok(())
         }
         other => Err(error::BAD_OP_MOD.with(format!("op_mod {other}"))),
@@ -149,8 +157,8 @@ fn give(fw: &mut Firmware, input: ManagePagesIn<&[u8]>) -> Result<(), CmdError> 
     Ok(())
 }
 
-/// Gives back at most `wanted` pages, and no more than the reply has room for.
-fn take(fw: &mut Firmware, wanted: u32, mut out: ManagePagesOut<&mut [u8]>) {
+/// Gives back at most `wanted` pages, and no more than the reply has room for. Returns how many.
+fn take(fw: &mut Firmware, wanted: u32, mut out: ManagePagesOut<&mut [u8]>) -> u32 {
     // While the device runs, its contexts need the pages that they fill.
     let needed = if fw.life.state == State::Ready { context_bytes(fw) / PAGE } else { 0 };
     let spare = fw.pages.held().saturating_sub(needed);
@@ -165,4 +173,5 @@ fn take(fw: &mut Firmware, wanted: u32, mut out: ManagePagesOut<&mut [u8]>) {
         }
     }
     out.set_output_num_entries(count as u32);
+    count as u32
 }
