@@ -62,6 +62,12 @@ impl Probe {
         self.armed.get().has(point)
     }
 
+    /// Whether the hook wants to know what happens at any of these points.
+    #[inline(always)]
+    pub fn armed_any(&self, points: Points) -> bool {
+        self.armed.get().has_any(points)
+    }
+
     /// Tells the hook. Ask [`Probe::armed`] before anything is computed for it, or use [`at!`].
     #[cold]
     pub fn at(&self, site: &Site<'_>) {

@@ -124,6 +124,12 @@ impl Points {
         self.0 >> point as u8 & 1 == 1
     }
 
+    /// Whether it has any of these.
+    #[inline(always)]
+    pub const fn has_any(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
+
     /// Whether it has none.
     pub const fn is_empty(self) -> bool {
         self.0 == 0

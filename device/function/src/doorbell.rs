@@ -3,7 +3,8 @@
 use dma::Bus;
 use engine::Engine;
 use firmware::Firmware;
-use probe::Probe;
+use layouts::{CqDoorbell, EqDoorbell, WqeCtrlSeg};
+use probe::{Probe, at};
 
 /// Size of a UAR page as a power of two.
 const LOG_PAGE: u32 = 12;
@@ -44,18 +45,30 @@ impl Doorbells {
         }
         match register {
             EQ_ARM | EQ_UPDATE => {
-                let Some(word) = data.first_chunk() else { return };
-                let word = u32::from_be_bytes(*word);
+                let Some(bytes) = data.first_chunk::<4>() else { return };
                 let arm = register == EQ_ARM;
+                let word = u32::from_be_bytes(*bytes);
+                at!(
+                    cx.1,
+                    Doorbell,
+                    [&EqDoorbell::INFO] bytes,
+                    uar = uar,
+                    eqn = word >> 24,
+                    arm = arm
+                );
                 firmware.eqs.doorbell(cx, uar, word >> 24, word & 0xff_ffff, arm);
             }
             CQ_ARM..EQ_ARM => {
                 if let Some(words) = self.whole(offset, CQ_ARM, data) {
+                    let cqn = CqDoorbell(&words[..]).cqn();
+                    at!(cx.1, Doorbell, [&CqDoorbell::INFO] & words, uar = uar, cqn = cqn);
                     engine.cq_doorbell(firmware, cx, uar, words);
                 }
             }
             SQ_FIRST.. => {
                 if let Some(words) = self.whole(offset, register & !(SQ_HALF - 1), data) {
+                    let qpn = WqeCtrlSeg(&words[..]).qpn();
+                    at!(cx.1, Doorbell, [&WqeCtrlSeg::INFO] & words, uar = uar, qpn = qpn);
                     engine.sq_doorbell(firmware, cx, uar, words);
                 }
             }

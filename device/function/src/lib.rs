@@ -10,6 +10,7 @@
 mod config;
 mod doorbell;
 mod inspect;
+mod observed;
 
 use cmdif::{CommandInterface, Outcome, SEGMENT_SIZE};
 use dma::Bus;
@@ -18,11 +19,12 @@ use firmware::dispatch::CommandExecutor;
 use firmware::profile;
 use firmware::{Firmware, port};
 use layouts::EventType;
-use probe::Probe;
+use probe::{Probe, at};
 
 pub use config::{Config, Identity, Limits, Link, Profile};
 
 use doorbell::Doorbells;
+use observed::Observed;
 
 /// When the function wants to be polled again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,16 +82,20 @@ impl Function {
 
     /// Reads `data.len()` bytes of BAR0 at `offset`. `now` is in ns. Doorbells can't be read.
     pub fn bar_read(&mut self, now: u64, offset: u64, data: &mut [u8]) {
+        self.probe.set_now(now);
         if offset < SEGMENT_SIZE as u64 {
             self.commands.read(now, &self.probe, offset, data);
         } else {
             data.fill(0);
         }
+        at!(self.probe, RegisterRead, [] data, offset = offset);
     }
 
     /// Writes BAR0. What a doorbell sets going is done by [`Self::poll`].
     pub fn bar_write(&mut self, now: u64, bus: &dyn Bus, offset: u64, data: &[u8]) {
         self.firmware.now = now;
+        self.probe.set_now(now);
+        at!(self.probe, RegisterWrite, [] data, offset = offset);
         if offset < SEGMENT_SIZE as u64 {
             // Whether a command is completed with an event is settled when it is issued: the
             // driver polls for the one that makes the event queue of commands.
@@ -97,28 +103,21 @@ impl Function {
             self.commands.write(&self.probe, offset, data, events);
         } else {
             let Self { firmware, engine, doorbells, probe, .. } = self;
-            doorbells.write(firmware, engine, (bus, probe), offset, data);
+            Observed::during(bus, probe, |bus| {
+                doorbells.write(firmware, engine, (bus, probe), offset, data);
+            });
         }
     }
 
     /// Does a slice of the queued work and what is due by time.
     pub fn poll(&mut self, now: u64, bus: &dyn Bus) -> Wake {
         self.firmware.now = now;
-        let mut left = SLICE;
-        while left > 0 {
-            let Self { commands, firmware, engine: _, doorbells: _, probe } = self;
-            let mut executor = CommandExecutor { firmware, probe };
-            let Some(done) = commands.run_one(bus, probe, &mut executor) else { break };
-            left = left.saturating_sub(done.bytes.saturating_add(COMMAND_COST));
-            if let Outcome::Completed(_) = done.outcome
-                && done.events
-            {
-                self.firmware.eqs.post_async((bus, &self.probe), EventType::CMD, 0, |eqe| {
-                    eqe.cmd_mut().set_vector(1u32.checked_shl(done.slot.into()).unwrap_or(0));
-                });
-            }
-        }
-        let more = self.engine.run(&mut self.firmware, (bus, &self.probe), left);
+        self.probe.set_now(now);
+        let Self { commands, firmware, engine, doorbells: _, probe } = self;
+        let more = Observed::during(bus, probe, |bus| {
+            let left = run_commands(commands, firmware, (bus, probe));
+            engine.run(firmware, (bus, probe), left)
+        });
         if self.commands.pending() || more {
             Wake::Now
         } else {
@@ -128,11 +127,17 @@ impl Function {
 
     /// Function-level reset: everything is as after power-on. What was noted about the guest stays.
     pub fn reset(&mut self) {
-        let Self { commands, firmware, engine, doorbells, probe: _ } = self;
+        let Self { commands, firmware, engine, doorbells, probe } = self;
+        at!(probe, Reset);
         commands.reset();
         firmware.power_on();
         engine.reset();
         doorbells.reset();
+    }
+
+    /// Where to install who wants to know what happens in the card, and what is to be told.
+    pub fn probe(&self) -> &Probe {
+        &self.probe
     }
 
     /// Answers one control request. `connected` and `connections` of a status are the caller's to
@@ -144,4 +149,26 @@ impl Function {
     ) -> Result<serde_json::Value, control::Refusal> {
         inspect::answer(&self.firmware, &self.probe, bus, request)
     }
+}
+
+/// Carries out commands until none waits or a slice of work is done. Returns what is left of it.
+fn run_commands(
+    commands: &mut CommandInterface,
+    firmware: &mut Firmware,
+    (bus, probe): (&dyn Bus, &Probe),
+) -> usize {
+    let mut left = SLICE;
+    while left > 0 {
+        let mut executor = CommandExecutor { firmware, probe };
+        let Some(done) = commands.run_one(bus, probe, &mut executor) else { break };
+        left = left.saturating_sub(done.bytes.saturating_add(COMMAND_COST));
+        if let Outcome::Completed(_) = done.outcome
+            && done.events
+        {
+            firmware.eqs.post_async((bus, probe), EventType::CMD, 0, |eqe| {
+                eqe.cmd_mut().set_vector(1u32.checked_shl(done.slot.into()).unwrap_or(0));
+            });
+        }
+    }
+    left
 }
