@@ -7,7 +7,8 @@ use layouts::{Cqc, CreateCqIn, CreateCqOut, DestroyCqIn, ModifyCqIn, QueryCqIn, 
 
 use crate::error::{self, CmdError};
 use crate::ring::{LOG_ADAPTER_PAGE, PageList};
-use crate::{Cx, Firmware, tail};
+use crate::umem::Place;
+use crate::{Cx, Firmware, tail, umem};
 
 pub use post::{Lost, arm, event_due, post};
 
@@ -83,7 +84,7 @@ pub struct Cq {
     last_solicited: Option<u32>,
     last_notified: u32,
     /// User context that it belongs to.
-    uid: u16,
+    pub uid: u16,
     /// The context as CREATE_CQ and MODIFY_CQ gave it, for QUERY_CQ.
     context: [u8; Cqc::SIZE],
 }
@@ -105,10 +106,12 @@ impl Cq {
     }
 }
 
-/// The buffer that a context and the page list after it describe.
+/// The buffer that a context and what follows it describe: a page list, or a place in user memory.
 fn buffer(
     fw: &Firmware,
+    uid: u16,
     cqc: &Cqc<&[u8]>,
+    place: Option<Place>,
     pas: &[u8],
     log_stride: u8,
 ) -> Result<PageList, CmdError> {
@@ -117,8 +120,27 @@ fn buffer(
         return Err(error::BAD_QUEUE_SIZE.with(format!("2^{log_size} entries")));
     }
     let size = 1 << (u32::from(log_size) + u32::from(log_stride));
-    let offset = page_offset(cqc.page_offset(), cqc.log_page_size());
-    PageList::new(&fw.page_budget, pas, cqc.log_page_size(), offset, size)
+    let ring = match place {
+        Some(place) => umem::buffer(fw, uid, place, size, true)?,
+        None => {
+            let offset = page_offset(cqc.page_offset(), cqc.log_page_size());
+            PageList::new(&fw.page_budget, pas, cqc.log_page_size(), offset, size)?
+        }
+    };
+    // No entry lies across two pages.
+    if !ring.offset().is_multiple_of(1 << log_stride) {
+        return Err(error::BAD_PAGE_LIST.with(format!("entries from byte {} on", ring.offset())));
+    }
+    Ok(ring)
+}
+
+impl Cq {
+    /// User memory that it lies in.
+    fn umems(&self) -> [Option<u32>; 2] {
+        let context = Cqc(&self.context[..]);
+        let record = context.dbr_umem_valid().then(|| context.dbr_umem_id());
+        [self.ring.umem(), record]
+    }
 }
 
 /// Where a queue begins in its first page: contexts give it in 64ths of a page.
@@ -155,19 +177,28 @@ pub fn create(
     mut out: CreateCqOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
     let cqc = input.cq_context();
-    if cqc.cqe_comp_en() || cqc.cc() || cqc.dbr_umem_valid() {
-        return Err(error::BAD_ATTRIBUTE.with("compressed or collapsed entries, or a umem"));
+    if cqc.cqe_comp_en() || cqc.cc() {
+        return Err(error::BAD_ATTRIBUTE.with("compressed or collapsed entries"));
     }
     let log_stride = log_stride(&cqc)?;
-    let ring = buffer(fw, &cqc, tail(input.0, CreateCqIn::SIZE), log_stride)?;
-    let doorbell_record = doorbell_record(cqc.dbr_addr())?;
+    let place = Place { umem: input.cq_umem_id(), at: input.cq_umem_offset() };
+    let place = input.cq_umem_valid().then_some(place);
+    let pas = tail(input.0, CreateCqIn::SIZE);
+    let ring = buffer(fw, cx.uid, &cqc, place, pas, log_stride)?;
+    let doorbell_record = if cqc.dbr_umem_valid() {
+        let place = Place { umem: cqc.dbr_umem_id(), at: cqc.dbr_addr() };
+        umem::doorbell_record(fw, cx.uid, place)?
+    } else {
+        doorbell_record(cqc.dbr_addr())?
+    };
     let (uar, eqn) = (cqc.uar_page(), cqc.c_eqn_or_apu_element());
     let mut context = [0; Cqc::SIZE];
     copy(&mut context, cqc.0);
     if !fw.eqs.hold(eqn) {
         return Err(error::NO_SUCH_EQ.with(format!("EQ {eqn}")));
     }
-    if !fw.uars.hold(uar) {
+    let own = |owner| cx.uid == 0 || owner == cx.uid;
+    if !(fw.uars.get(uar).is_some_and(|uar| own(uar.uid)) && fw.uars.hold(uar)) {
         fw.eqs.release(eqn);
         return Err(error::NO_SUCH_UAR.with(format!("UAR {uar}")));
     }
@@ -195,8 +226,10 @@ pub fn create(
         uid: cx.uid,
         context,
     };
+    let umems = cq.umems();
     match fw.cqs.insert(cq) {
         Ok(cqn) => {
+            hold_umems(fw, umems);
             out.set_cqn(cqn);
             Ok(())
         }
@@ -205,6 +238,14 @@ pub fn create(
             fw.uars.release(uar);
             Err(error::TABLE_FULL.with(full.to_string()))
         }
+    }
+}
+
+/// Refers to user memory that was looked up just now.
+fn hold_umems(fw: &mut Firmware, umems: [Option<u32>; 2]) {
+    for umem in umems.into_iter().flatten() {
+        let held = fw.umems.hold(umem);
+        debug_assert!(held, "umem {umem:#x} is there");
     }
 }
 
@@ -228,6 +269,7 @@ pub fn destroy(fw: &mut Firmware, cx: &Cx, input: DestroyCqIn<&[u8]>) -> Result<
     let cq = fw.cqs.remove(input.cqn()).map_err(|e| error::removal(e, &error::NO_SUCH_CQ))?;
     fw.eqs.release(cq.eqn);
     fw.uars.release(cq.uar);
+    cq.umems().into_iter().flatten().for_each(|umem| fw.umems.release(umem));
     Ok(())
 }
 
@@ -297,15 +339,20 @@ fn resize(fw: &mut Firmware, cx: &Cx, input: &ModifyCqIn<&[u8]>) -> Result<(), C
         return Err(error::BAD_ATTRIBUTE.with(format!("resize field select {chosen:#x}")));
     }
     let stride = log_stride(&new)?;
-    let ring = buffer(fw, &new, tail(input.0, ModifyCqIn::SIZE), stride)?;
+    let place = Place { umem: input.cq_umem_id(), at: input.cq_umem_offset() };
+    let place = input.cq_umem_valid().then_some(place);
+    let ring = buffer(fw, cx.uid, &new, place, tail(input.0, ModifyCqIn::SIZE), stride)?;
     let Some(cq) = fw.cqs.get_mut(cqn) else { return Ok(()) };
     if stride != cq.log_stride {
         return Err(error::BAD_ATTRIBUTE.with("another entry size"));
     }
+    let (old, next) = (cq.ring.umem(), ring.umem());
     cq.switch_buffer(cx.bus, ring, new.log_cq_size())?;
     let mut context = Cqc(&mut cq.context[..]);
     context.set_log_cq_size(new.log_cq_size());
     context.set_log_page_size(new.log_page_size());
     context.set_page_offset(new.page_offset());
+    hold_umems(fw, [next, None]);
+    old.into_iter().for_each(|umem| fw.umems.release(umem));
     Ok(())
 }

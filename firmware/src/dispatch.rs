@@ -8,7 +8,7 @@ use probe::Probe;
 use crate::lifecycle::State;
 use crate::{
     CmdError, Cx, Firmware, caps, counters, cq, eq, error, lifecycle, lives, mad, mkey, multicast,
-    objects, pages, port, qp, registers, special, srq, uar, uctx,
+    objects, pages, port, qp, registers, special, srq, uar, uctx, umem,
 };
 
 /// In which states of the function a command is carried out.
@@ -155,6 +155,8 @@ static COMMANDS: &[Command] = &[
     command!(QUERY_RMP Ready srq::query_rmp, in QueryRmpIn, out QueryRmpOut),
     command!(CREATE_UCTX Ready uctx::create, in CreateUctxIn, out CreateUctxOut),
     command!(DESTROY_UCTX Ready uctx::destroy, in DestroyUctxIn),
+    command!(CREATE_UMEM Ready umem::create, in CreateUmemIn, out CreateUmemOut),
+    command!(DESTROY_UMEM Ready umem::destroy, in DestroyUmemIn),
 ];
 
 /// The firmware as the command interface sees it.

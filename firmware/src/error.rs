@@ -94,6 +94,7 @@ causes! {
     NO_SUCH_SRQ = 0x00e00039, BAD_RES, "no such shared receive queue";
     NO_SUCH_UCTX = 0x00e0003a, BAD_RES, "no such user context";
     NOT_A_MEMBER = 0x00e0003b, BAD_RES, "the queue pair is not in this multicast group";
+    NO_SUCH_UMEM = 0x00e0003c, BAD_RES, "no such user memory";
     IN_USE = 0x00e00040, RES_BUSY, "other objects refer to it";
     TABLE_FULL = 0x00e00041, LIM_ERR, "the configured number of objects exists";
     NO_TRANSLATIONS = 0x00e00042, NO_RES, "the configured number of translation entries is filled";

@@ -29,6 +29,7 @@ pub mod special;
 pub mod srq;
 pub mod uar;
 pub mod uctx;
+pub mod umem;
 
 use std::collections::VecDeque;
 
@@ -88,6 +89,8 @@ pub struct Limits {
     pub queue_pages: u64,
     /// XRC domains, transport domains, counter sets and user contexts, each.
     pub domains: u32,
+    /// Ranges of memory that users have registered for queues.
+    pub umems: u32,
 }
 
 impl Default for Limits {
@@ -105,6 +108,7 @@ impl Default for Limits {
             srqs: 1 << 17,
             queue_pages: 16 << 20,
             domains: 1 << 12,
+            umems: 1 << 16,
         }
     }
 }
@@ -137,6 +141,8 @@ pub struct Firmware {
     pub objects: objects::Objects,
     /// User contexts.
     pub uctxs: Table<uctx::Uctx>,
+    /// Memory that users have registered for queues.
+    pub umems: Table<umem::Umem>,
     /// The port.
     pub port: port::Port,
     /// What queue buffers' page lists may still take.
@@ -168,6 +174,7 @@ impl Firmware {
             srqs: Table::new(1, limits.srqs),
             objects: objects::Objects::new(limits.domains),
             uctxs: Table::new(1, limits.domains),
+            umems: Table::new(1, limits.umems),
             port: port::Port::new(identity),
             page_budget: ring::PageBudget::new(limits.queue_pages),
             work: VecDeque::new(),
@@ -196,6 +203,7 @@ impl Firmware {
             srqs: _,
             objects: _,
             uctxs: _,
+            umems: _,
             page_budget: _,
             work: _,
         } = self;
@@ -224,6 +232,7 @@ impl Firmware {
             srqs,
             objects,
             uctxs,
+            umems,
             port,
             work,
         } = self;
@@ -235,6 +244,7 @@ impl Firmware {
         uars.clear();
         objects.reset();
         uctxs.clear();
+        umems.clear();
         mtt.reset();
         *work = VecDeque::new();
     }
@@ -254,6 +264,7 @@ impl Firmware {
             ("td", tds.len()),
             ("counter", counters.len()),
             ("uctx", self.uctxs.len()),
+            ("umem", self.umems.len()),
         ];
         counts.into_iter().map(|(kind, n)| (kind, n as u64)).collect()
     }

@@ -34,7 +34,8 @@ impl PageBudget {
     }
 }
 
-/// The pages of a queue's buffer, from the `pas` list of the command that makes the queue.
+/// The pages of a queue's buffer, from the `pas` list of the command that makes the queue, or of
+/// memory that a user has registered.
 #[derive(Debug)]
 pub struct PageList {
     pages: Box<[u64]>,
@@ -42,6 +43,7 @@ pub struct PageList {
     offset: u32,
     size: u64,
     budget: PageBudget,
+    umem: Option<u32>,
 }
 
 impl PageList {
@@ -74,7 +76,40 @@ impl PageList {
         }
         let mask = !((1 << LOG_ADAPTER_PAGE) - 1);
         let pages = (0..count as usize).map(|i| be64_at(pas, i * 8) & mask).collect();
-        Ok(Self { pages, log_page, offset, size, budget: budget.clone() })
+        Ok(Self { pages, log_page, offset, size, budget: budget.clone(), umem: None })
+    }
+
+    /// The `size` bytes from byte `at` on, as a queue's buffer. This list is user memory `umem`.
+    pub fn part(&self, umem: u32, at: u64, size: u64) -> Result<Self, CmdError> {
+        let beyond = || {
+            error::BAD_PAGE_LIST
+                .with(format!("{size} bytes at {at:#x} of {:#x} of umem {umem:#x}", self.size))
+        };
+        let end = at.checked_add(size).filter(|&end| end <= self.size).ok_or_else(beyond)?;
+        let (begin, end) = (at + u64::from(self.offset), end + u64::from(self.offset));
+        let (first, behind) = (begin >> self.log_page, end.div_ceil(1 << self.log_page));
+        let pages = self.pages.get(first as usize..behind as usize).ok_or_else(beyond)?;
+        if !self.budget.take(pages.len() as u64) {
+            return Err(error::NO_QUEUE_MEMORY.with(format!("{} more pages", pages.len())));
+        }
+        Ok(Self {
+            pages: pages.into(),
+            log_page: self.log_page,
+            offset: (begin & ((1 << self.log_page) - 1)) as u32,
+            size,
+            budget: self.budget.clone(),
+            umem: Some(umem),
+        })
+    }
+
+    /// The user memory that it is in.
+    pub fn umem(&self) -> Option<u32> {
+        self.umem
+    }
+
+    /// Where it begins in its first page.
+    pub fn offset(&self) -> u32 {
+        self.offset
     }
 
     /// Size of the buffer in bytes.

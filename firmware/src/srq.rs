@@ -73,7 +73,7 @@ pub struct Srq {
     /// The driver is told when fewer WQEs than this are left; 0: never.
     limit: u16,
     /// User context that it belongs to.
-    uid: u16,
+    pub uid: u16,
     /// The context as the command gave it: [`Srqc`], [`XrcSrqc`] or [`Rmpc`].
     context: [u8; CONTEXT],
 }
@@ -144,6 +144,7 @@ fn make(fw: &mut Firmware, cx: &Cx, parts: &Parts) -> Result<u32, CmdError> {
         uid: cx.uid,
         context,
     };
+    error::owned(fw.mtt.pd_uid(pd), cx.uid, pd, &error::NO_SUCH_PD)?;
     if !fw.mtt.hold_pd(pd) {
         return Err(error::NO_SUCH_PD.with(format!("PD {pd:#x}")));
     }

@@ -25,7 +25,9 @@ pub fn alloc(fw: &mut Firmware, cx: &Cx, mut out: AllocUarOut<&mut [u8]>) -> Res
 }
 
 /// DEALLOC_UAR.
-pub fn dealloc(fw: &mut Firmware, _cx: &Cx, input: DeallocUarIn<&[u8]>) -> Result<(), CmdError> {
+pub fn dealloc(fw: &mut Firmware, cx: &Cx, input: DeallocUarIn<&[u8]>) -> Result<(), CmdError> {
+    let id = input.uar();
+    error::owned(fw.uars.get(id).map(|uar| uar.uid), cx.uid, id, &error::NO_SUCH_UAR)?;
     fw.uars.remove(input.uar()).map_err(|e| error::removal(e, &error::NO_SUCH_UAR))?;
     Ok(())
 }

@@ -10,7 +10,8 @@ use super::{
 use crate::cq::{copy, doorbell_record, page_offset};
 use crate::error::{self, CmdError};
 use crate::ring::PageList;
-use crate::{Cx, Firmware, srq, tail};
+use crate::umem::Place;
+use crate::{Cx, Firmware, srq, tail, umem};
 
 /// Values of the context's `rq_type`.
 const RQ_OWN: u8 = 0;
@@ -29,9 +30,9 @@ pub fn create(
     if input.qpc_ext() {
         return Err(error::BAD_ATTRIBUTE.with("an extended context"));
     }
-    let qp = judge(fw, cx.uid, &input.qpc(), tail(input.0, CreateQpIn::SIZE))?;
+    let qp = judge(fw, cx.uid, &input)?;
     let needs = references(&qp);
-    hold(fw, &needs)?;
+    hold(fw, cx.uid, &needs)?;
     match fw.qps.insert(qp) {
         Ok(qpn) => {
             out.set_qpn(qpn);
@@ -45,15 +46,19 @@ pub fn create(
 }
 
 /// The queue pair that a context describes.
-fn judge(fw: &Firmware, uid: u16, qpc: &Qpc<&[u8]>, pas: &[u8]) -> Result<Qp, CmdError> {
+fn judge(fw: &Firmware, uid: u16, input: &CreateQpIn<&[u8]>) -> Result<Qp, CmdError> {
+    let qpc = &input.qpc();
     let service = Service::from_code(qpc.st())
         .ok_or_else(|| error::BAD_ATTRIBUTE.with(format!("service type {:#x}", qpc.st())))?;
+    // Users reach no other ports and no keys but their own.
+    if uid != 0 && matches!(service, Service::RegUmr | Service::Qp0 | Service::Qp1) {
+        return Err(error::BAD_ATTRIBUTE.with(format!("{} for a user", service.name())));
+    }
     // What would change how WQEs are read, and is not offered.
     let refused = [
         ("signed WQEs", qpc.wq_signature()),
         ("stateless offloads", qpc.ulp_stateless_offload_mode() != 0),
         ("a cross channel", qpc.cd_master() || qpc.cd_slave_send() || qpc.cd_slave_receive()),
-        ("a umem", qpc.dbr_umem_valid()),
     ];
     if let Some((what, _)) = refused.iter().find(|(_, asked)| *asked) {
         return Err(error::BAD_ATTRIBUTE.with(*what));
@@ -68,10 +73,21 @@ fn judge(fw: &Firmware, uid: u16, qpc: &Qpc<&[u8]>, pas: &[u8]) -> Result<Qp, Cm
     let log_page_size = qpc.log_page_size();
     let buffer = match receive_bytes + send_bytes {
         0 => None,
+        // The device only reads it.
+        size if input.wq_umem_valid() => {
+            let place = Place { umem: input.wq_umem_id(), at: input.wq_umem_offset() };
+            Some(umem::buffer(fw, uid, place, size, false)?)
+        }
         size => {
+            let pas = tail(input.0, CreateQpIn::SIZE);
             let offset = page_offset(qpc.page_offset(), log_page_size);
             Some(PageList::new(&fw.page_budget, pas, log_page_size, offset, size)?)
         }
+    };
+    let doorbell_record = if qpc.dbr_umem_valid() {
+        umem::doorbell_record(fw, uid, Place { umem: qpc.dbr_umem_id(), at: qpc.dbr_addr() })?
+    } else {
+        doorbell_record(qpc.dbr_addr())?
     };
     let mut context = [0; Qpc::SIZE];
     copy(&mut context, qpc.0);
@@ -87,7 +103,7 @@ fn judge(fw: &Firmware, uid: u16, qpc: &Qpc<&[u8]>, pas: &[u8]) -> Result<Qp, Cm
         receive_cqn: Some(qpc.cqn_rcv()).filter(|&cqn| receives != Receives::None || cqn != 0),
         xrcd: (service == Service::Xrc).then_some(qpc.xrcd()),
         user_index: qpc.user_index(),
-        doorbell_record: doorbell_record(qpc.dbr_addr())?,
+        doorbell_record,
         buffer,
         queued: false,
         last_wqe_told: false,
@@ -127,21 +143,23 @@ fn send_queue(qpc: &Qpc<&[u8]>, offset: u64) -> Result<SendQueue, CmdError> {
 
 /// An object that a queue pair refers to.
 #[derive(Clone, Copy)]
-enum Reference {
+pub(super) enum Reference {
     Pd(u32),
     Uar(u32),
     Cq(u32),
     Srq(u32),
     Xrcd(u32),
+    Umem(u32),
 }
 
-type References = [Option<Reference>; 6];
+type References = [Option<Reference>; 8];
 
 fn references(qp: &Qp) -> References {
     let srq = match qp.receives {
         Receives::Shared(srqn) => Some(Reference::Srq(srqn)),
         _ => None,
     };
+    let context = qp.context();
     [
         qp.pd.map(Reference::Pd),
         qp.uar.map(Reference::Uar),
@@ -149,19 +167,41 @@ fn references(qp: &Qp) -> References {
         qp.receive_cqn.map(Reference::Cq),
         srq,
         qp.xrcd.map(Reference::Xrcd),
+        qp.buffer.as_ref().and_then(PageList::umem).map(Reference::Umem),
+        context.dbr_umem_valid().then(|| Reference::Umem(context.dbr_umem_id())),
     ]
 }
 
-/// Refers to everything that a queue pair needs, or to nothing.
-fn hold(fw: &mut Firmware, needs: &References) -> Result<(), CmdError> {
+/// The user context that an object belongs to.
+fn owner(fw: &Firmware, reference: Reference) -> Option<u16> {
+    match reference {
+        Reference::Pd(pd) => fw.mtt.pd_uid(pd),
+        Reference::Uar(uar) => fw.uars.get(uar).map(|uar| uar.uid),
+        Reference::Cq(cqn) => fw.cqs.get(cqn).map(|cq| cq.uid),
+        Reference::Srq(srqn) => fw.srqs.get(srqn).map(|srq| srq.uid),
+        Reference::Xrcd(xrcd) => fw.objects.xrcds.get(xrcd).map(|xrcd| xrcd.uid),
+        Reference::Umem(umem) => fw.umems.get(umem).map(|umem| umem.uid),
+    }
+}
+
+/// Refers to everything that a queue pair of user context `uid` needs, or to nothing.
+pub(super) fn hold(
+    fw: &mut Firmware,
+    uid: u16,
+    needs: &[Option<Reference>],
+) -> Result<(), CmdError> {
     for (n, reference) in needs.iter().enumerate() {
+        let own = reference.is_none_or(|one| uid == 0 || owner(fw, one) == Some(uid));
         let (held, cause, what) = match *reference {
             None => continue,
-            Some(Reference::Pd(pd)) => (fw.mtt.hold_pd(pd), &error::NO_SUCH_PD, pd),
-            Some(Reference::Uar(uar)) => (fw.uars.hold(uar), &error::NO_SUCH_UAR, uar),
-            Some(Reference::Cq(cqn)) => (fw.cqs.hold(cqn), &error::NO_SUCH_CQ, cqn),
-            Some(Reference::Srq(srqn)) => (hold_srq(fw, srqn), &error::NO_SUCH_SRQ, srqn),
-            Some(Reference::Xrcd(id)) => (fw.objects.xrcds.hold(id), &error::NO_SUCH_XRCD, id),
+            Some(Reference::Pd(pd)) => (own && fw.mtt.hold_pd(pd), &error::NO_SUCH_PD, pd),
+            Some(Reference::Uar(id)) => (own && fw.uars.hold(id), &error::NO_SUCH_UAR, id),
+            Some(Reference::Cq(cqn)) => (own && fw.cqs.hold(cqn), &error::NO_SUCH_CQ, cqn),
+            Some(Reference::Srq(id)) => (own && hold_srq(fw, id), &error::NO_SUCH_SRQ, id),
+            Some(Reference::Xrcd(id)) => {
+                (own && fw.objects.xrcds.hold(id), &error::NO_SUCH_XRCD, id)
+            }
+            Some(Reference::Umem(id)) => (own && fw.umems.hold(id), &error::NO_SUCH_UMEM, id),
         };
         if !held {
             needs.iter().take(n).flatten().for_each(|&one| release_one(fw, one));
@@ -176,13 +216,14 @@ fn hold_srq(fw: &mut Firmware, srqn: u32) -> bool {
     fw.srqs.get(srqn).is_some_and(|srq| srq.kind != srq::Kind::Xrc) && fw.srqs.hold(srqn)
 }
 
-fn release_one(fw: &mut Firmware, reference: Reference) {
+pub(super) fn release_one(fw: &mut Firmware, reference: Reference) {
     match reference {
         Reference::Pd(pd) => fw.mtt.release_pd(pd),
         Reference::Uar(uar) => fw.uars.release(uar),
         Reference::Cq(cqn) => fw.cqs.release(cqn),
         Reference::Srq(srqn) => fw.srqs.release(srqn),
         Reference::Xrcd(xrcd) => fw.objects.xrcds.release(xrcd),
+        Reference::Umem(umem) => fw.umems.release(umem),
     }
 }
 
