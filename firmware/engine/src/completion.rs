@@ -31,6 +31,23 @@ pub const BAD_LENGTH: Failure = Failure { syndrome: CqeSyndrome::LOCAL_LENGTH_ER
 pub const NO_MEMORY: Failure = Failure { syndrome: CqeSyndrome::LOCAL_PROT_ERR, vendor: 0x51 };
 /// A local key that does not permit it.
 const FORBIDDEN: Failure = Failure { syndrome: CqeSyndrome::LOCAL_PROT_ERR, vendor: 0x52 };
+/// A responder refused the request. (0x8a: seen on cards.)
+pub const REMOTE_INVALID_REQUEST: Failure =
+    Failure { syndrome: CqeSyndrome::REMOTE_INVAL_REQ_ERR, vendor: 0x8a };
+/// A remote key refused. (0x88: seen on cards.)
+pub const REMOTE_ACCESS: Failure =
+    Failure { syndrome: CqeSyndrome::REMOTE_ACCESS_ERR, vendor: 0x88 };
+/// A responder failed. (Vendor byte: ours.)
+pub const REMOTE_OPERATION: Failure =
+    Failure { syndrome: CqeSyndrome::REMOTE_OP_ERR, vendor: 0x89 };
+/// Nobody answered. (0x81: seen on cards.)
+pub const RETRIES_EXCEEDED: Failure =
+    Failure { syndrome: CqeSyndrome::TRANSPORT_RETRY_EXC_ERR, vendor: 0x81 };
+/// The responder had no receive for too long. (Vendor byte: ours.)
+pub const NOT_READY_EXCEEDED: Failure =
+    Failure { syndrome: CqeSyndrome::RNR_RETRY_EXC_ERR, vendor: 0x82 };
+/// An answer that does not fit its request. (Vendor byte: ours.)
+pub const BAD_RESPONSE: Failure = Failure { syndrome: CqeSyndrome::BAD_RESP_ERR, vendor: 0x85 };
 /// An address that a local key does not cover.
 const OUT_OF_BOUNDS: Failure = Failure { syndrome: CqeSyndrome::LOCAL_PROT_ERR, vendor: 0x53 };
 
@@ -69,7 +86,6 @@ impl Failure {
 /// What every completion says.
 #[derive(Debug, Clone, Copy)]
 pub struct Completion {
-    pub cqn: u32,
     pub qpn: u32,
     /// The queue pair's or shared receive queue's.
     pub user_index: u32,
@@ -102,7 +118,7 @@ impl Completion {
 }
 
 impl Engine {
-    /// Writes a completion. False: its queue takes none any more.
+    /// Writes a completion, and the data that it carries. False: its queue takes none any more.
     #[must_use]
     pub(crate) fn complete(
         &mut self,
@@ -110,8 +126,9 @@ impl Engine {
         cx: Cx,
         cqn: u32,
         entry: Cqe64<[u8; 64]>,
+        inline: &[u8],
     ) -> bool {
-        match cq::post(fw, cx, cqn, entry) {
+        match cq::post(fw, cx, cqn, entry, inline) {
             Ok(None) => true,
             Ok(Some(deadline)) => {
                 self.timers.set(Timer::CompletionEvent(cqn), deadline, 0);
@@ -119,6 +136,16 @@ impl Engine {
             }
             Err(cq::Lost) => false,
         }
+    }
+}
+
+/// How many bytes of data a completion may carry. `chosen` is a context's `cs_req` or `cs_res`
+/// (MLX5_REQ_SCAT_DATA32_CQE and its like): 32 or 64 bytes in its lower half.
+pub fn room(fw: &Firmware, cqn: u32, chosen: u8) -> u64 {
+    match chosen & 0xf {
+        1 => 32,
+        2 if fw.cqs.get(cqn).is_some_and(|cq| cq.entry_size() == 128) => 64,
+        _ => 0,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Unreliable datagrams, of queue pairs 0 and 1 too: a packet is made of a WQE, and one that is
-//! for this port is received at once. Nobody else is on this fabric: any other packet is lost, as
-//! its sender must expect, and multicast packets are too.
+//! for this port, or for a group that has members here, is received at once. Nobody else is on this
+//! fabric: any other packet is lost, as its sender must expect.
+
+use std::fmt;
 
 use firmware::Firmware;
 use firmware::port::GIDS;
@@ -8,10 +10,11 @@ use firmware::qp::{Receives, Service};
 use layouts::{CqeOpcode, WqeDatagramSeg, WqeOpcode};
 use mtt::Access;
 
-use crate::completion::{BAD_LENGTH, BAD_WQE, Failure};
+use crate::completion::{BAD_LENGTH, BAD_WQE, Failure, NO_MEMORY};
 use crate::headers::Grh;
-use crate::memory::{Owner, read_all};
-use crate::wqe::{Data, Wqe};
+use crate::memory::{Owner, Payload, read_all};
+use crate::receive::{self, Misplaced};
+use crate::wqe::Wqe;
 use crate::{Cx, Engine};
 
 /// Where the segments begin.
@@ -31,6 +34,12 @@ const GRH_IN_BUFFER: u8 = 1;
 /// transport headers, check sum; immediate data.
 const HEADERS: usize = 12 + 8 + 4;
 const IMMEDIATE: usize = 4;
+/// Bytes of a local route header.
+const LRH: usize = 8;
+/// The queue pair that datagrams to a group name (IBA 3.5.3).
+const GROUP_QPN: u32 = 0xff_ffff;
+/// LIDs from here on are of groups (IBA 4.1.3).
+const FIRST_MULTICAST_LID: u16 = 0xc000;
 
 /// A packet's headers. Its payload is in the engine's scratch buffer.
 struct Packet {
@@ -46,6 +55,27 @@ struct Packet {
     immediate: Option<u32>,
 }
 
+impl Packet {
+    /// The group that it is for, if it is for one.
+    fn group(&self) -> Option<[u8; 16]> {
+        let gid = Grh(&self.grh.as_ref()?[..]).dgid();
+        (self.dest_qpn == GROUP_QPN && self.dest_lid >= FIRST_MULTICAST_LID).then_some(gid)
+    }
+
+    /// Bytes that it takes on the wire, as port counters count them.
+    fn octets(&self, payload: usize) -> u64 {
+        let optional = self.grh.map_or(0, |_| GRH) + self.immediate.map_or(0, |_| IMMEDIATE);
+        (LRH + HEADERS + optional + payload) as u64
+    }
+}
+
+impl fmt::Display for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { src_qpn, dest_qpn, dest_lid, .. } = self;
+        write!(f, "a datagram from QP {src_qpn:#x} to QP {dest_qpn:#x} at LID {dest_lid:#x}")
+    }
+}
+
 impl Engine {
     /// Sends the datagram that a WQE describes. Returns how many bytes it has.
     pub(crate) fn send_datagram(
@@ -55,83 +85,95 @@ impl Engine {
         qpn: u32,
         wqe: &Wqe,
     ) -> Result<usize, Failure> {
-        let payload = std::mem::take(&mut self.scratch.payload);
-        let (payload, gathered) = self.gather(fw, cx, qpn, wqe, payload);
-        let result = gathered.and_then(|()| {
-            let packet = address(fw, qpn, wqe, payload.len())?;
-            if packet.dest_lid == fw.port.identity.lid {
-                self.receive_datagram(fw, cx, &packet, &payload);
-            } else {
-                self.lose(&packet, "nobody else is on this fabric");
-            }
-            Ok(payload.len())
-        });
+        let mut payload = std::mem::take(&mut self.scratch.payload);
+        let result = self.datagram(fw, cx, qpn, wqe, &mut payload);
         self.scratch.payload = payload;
         result
     }
 
-    /// Copies what the WQE's data segments name into `payload`.
-    fn gather(
+    fn datagram(
         &mut self,
-        fw: &Firmware,
+        fw: &mut Firmware,
         cx: Cx,
         qpn: u32,
         wqe: &Wqe,
-        mut payload: Vec<u8>,
-    ) -> (Vec<u8>, Result<(), Failure>) {
-        payload.clear();
-        let result = (|| {
-            let qp = fw.qps.get(qpn).ok_or(BAD_WQE)?;
-            let owner = Owner { pd: qp.pd, qpn };
-            let mtu = u64::from(SMALLEST_MTU << qp.context().mtu().clamp(1, 5));
-            let mut left = mtu;
-            for data in wqe.data(DATA) {
-                match data? {
-                    Data::Inline(bytes) => {
-                        left = left.checked_sub(bytes.len() as u64).ok_or(BAD_LENGTH)?;
-                        payload.extend_from_slice(bytes);
-                    }
-                    Data::Memory(range) => {
-                        left = left.checked_sub(range.len).ok_or(BAD_LENGTH)?;
-                        let pieces = &mut self.scratch.pieces;
-                        owner.translate(fw, range, Access::LocalRead, pieces)?;
-                        read_all(cx.0, pieces, &mut payload)?;
-                    }
+        payload: &mut Vec<u8>,
+    ) -> Result<usize, Failure> {
+        let qp = fw.qps.get(qpn).ok_or(BAD_WQE)?;
+        let owner = Owner { pd: qp.pd, qpn };
+        if wqe.extent(DATA)?.0 > u64::from(SMALLEST_MTU << qp.context().mtu().clamp(1, 5)) {
+            return Err(BAD_LENGTH);
+        }
+        let pieces = &mut self.scratch.part;
+        wqe.copy_data(DATA, payload, |range, payload| {
+            owner.translate(fw, range, Access::LocalRead, pieces)?;
+            read_all(cx.0, pieces, payload)
+        })?;
+        let packet = address(fw, qpn, wqe, payload.len())?;
+        let octets = packet.octets(payload.len());
+        let group = packet.group();
+        match group {
+            None => fw.port.counters.transmitted_unicast.add(1, octets),
+            Some(_) => fw.port.counters.transmitted_multicast.add(1, octets),
+        }
+        match group {
+            Some(gid) => {
+                let members: Vec<u32> = fw.port.multicast.members(&gid).collect();
+                if members.is_empty() {
+                    self.lose(|| packet.to_string(), "its group has no members");
+                } else {
+                    fw.port.counters.received_multicast.add(1, octets);
+                }
+                for member in members {
+                    self.receive_datagram(fw, cx, &packet, Some(member), payload);
                 }
             }
-            Ok(())
-        })();
-        (payload, result)
+            None if packet.dest_lid == fw.port.identity.lid => {
+                fw.port.counters.received_unicast.add(1, octets);
+                self.receive_datagram(fw, cx, &packet, receiver(fw, &packet), payload);
+            }
+            None => self.lose(|| packet.to_string(), "nobody else is on this fabric"),
+        }
+        Ok(payload.len())
     }
 
-    /// A packet that arrives at this port. What does not fit its receiver is dropped, as a network
-    /// of datagrams may.
-    fn receive_datagram(&mut self, fw: &mut Firmware, cx: Cx, packet: &Packet, payload: &[u8]) {
-        let Some(qpn) = receiver(fw, packet) else {
-            self.lose(packet, "no queue pair takes it at this LID");
+    /// A packet that arrives at this port, for a queue pair. What does not fit its receiver is
+    /// dropped, as a network of datagrams may.
+    fn receive_datagram(
+        &mut self,
+        fw: &mut Firmware,
+        cx: Cx,
+        packet: &Packet,
+        receiver: Option<u32>,
+        payload: &[u8],
+    ) {
+        let Some(qpn) = receiver.filter(|&qpn| takes(fw, packet, qpn)) else {
+            self.lose(|| packet.to_string(), "no queue pair takes it at this LID");
             return;
         };
-        let Some(receive) = self.take_receive(fw, cx, qpn) else {
-            self.lose(packet, "its receiver has no receive WQE");
+        let Some(receive) = self.take_receive(fw, cx, qpn, None) else {
+            fw.count(qpn, |counters| counters.out_of_buffer += 1);
+            self.lose(|| packet.to_string(), "its receiver has no receive WQE");
             return;
         };
-        let header = packet.grh.map_or(Ok(()), |grh| self.scatter(fw, cx, &receive, 0, &grh));
-        let written = header.and_then(|()| self.scatter(fw, cx, &receive, GRH as u64, payload));
+        let mut put = |at, bytes: &[u8]| {
+            self.place(fw, cx, qpn, &receive, (at, false), Payload::Bytes(bytes))
+        };
+        let header = packet.grh.map_or(Ok(()), |grh| put(0, &grh));
+        let written = header.and_then(|()| put(GRH as u64, payload));
         if let Err(why) = written {
-            self.fail_receive(fw, cx, &receive, why);
+            let why = match why {
+                Misplaced::Receive(why) => why,
+                Misplaced::SourceGone => NO_MEMORY,
+            };
+            self.fail_receive(fw, cx, qpn, &receive, why);
             return;
         }
-        log::trace!(
-            "datagram from QP {:#x} to QP {:#x}: {} bytes",
-            packet.src_qpn,
-            packet.dest_qpn,
-            payload.len()
-        );
         let kind = match packet.immediate {
             Some(_) => CqeOpcode::RESP_SEND_IMM,
             None => CqeOpcode::RESP_SEND,
         };
-        let mut entry = receive.completion.done(kind);
+        let mut entry = receive::completion_of(qpn, &receive).done(kind);
         entry.set_byte_cnt((GRH + payload.len()) as u32);
         entry.set_slid(packet.src_lid);
         entry.set_sl(packet.sl);
@@ -139,23 +181,7 @@ impl Engine {
         entry.set_grh(if packet.grh.is_some() { GRH_IN_BUFFER } else { 0 });
         entry.set_immediate(packet.immediate.unwrap_or(packet.pkey.into()));
         entry.set_se(packet.solicited);
-        let cqn = receive.completion.cqn;
-        if !self.complete(fw, cx, cqn, entry) {
-            self.break_down(fw, cx, qpn, "its completion queue takes no more entries");
-        }
-    }
-
-    fn lose(&mut self, packet: &Packet, why: &str) {
-        let Packet { src_qpn, dest_qpn, dest_lid, .. } = packet;
-        let text = format!(
-            "a datagram from QP {src_qpn:#x} to QP {dest_qpn:#x} at LID {dest_lid:#x} is lost: {why}"
-        );
-        if self.lost_packets == 0 {
-            log::info!("{text} (further ones are only counted)");
-        } else {
-            log::debug!("{text}");
-        }
-        self.lost_packets += 1;
+        self.finish_receive(fw, cx, qpn, receive.cqn, entry);
     }
 }
 
@@ -208,15 +234,19 @@ fn address(fw: &Firmware, qpn: u32, wqe: &Wqe, payload: usize) -> Result<Packet,
     })
 }
 
-/// The queue pair that takes a packet.
+/// The queue pair that a packet to one is for.
 fn receiver(fw: &Firmware, packet: &Packet) -> Option<u32> {
     let special = |service| fw.qps.iter().find(|(_, qp)| qp.service == service).map(|(qpn, _)| qpn);
-    let qpn = match packet.dest_qpn {
-        0 => special(Service::Qp0)?,
-        1 => special(Service::Qp1)?,
-        qpn => qpn,
-    };
-    let qp = fw.qps.get(qpn).filter(|qp| qp.state.receives())?;
+    match packet.dest_qpn {
+        0 => special(Service::Qp0),
+        1 => special(Service::Qp1),
+        qpn => Some(qpn),
+    }
+}
+
+/// Whether a queue pair takes a packet.
+fn takes(fw: &Firmware, packet: &Packet, qpn: u32) -> bool {
+    let Some(qp) = fw.qps.get(qpn).filter(|qp| qp.state.receives()) else { return false };
     let context = qp.context();
     let member = || {
         let index = context.primary_address_path().pkey_index();
@@ -232,8 +262,9 @@ fn receiver(fw: &Firmware, packet: &Packet) -> Option<u32> {
         Service::Ud => packet.qkey == context.q_key() && member(),
         _ => false,
     };
-    let here = packet
-        .grh
-        .is_none_or(|grh| (0..GIDS).any(|index| fw.port.gid(index) == Some(Grh(&grh[..]).dgid())));
-    (fits && here && qp.receives != Receives::None).then_some(qpn)
+    let here = packet.group().is_some()
+        || packet.grh.is_none_or(|grh| {
+            (0..GIDS).any(|index| fw.port.gid(index) == Some(Grh(&grh[..]).dgid()))
+        });
+    fits && here && qp.receives != Receives::None
 }

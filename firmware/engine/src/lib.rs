@@ -4,29 +4,36 @@
 //! - [`Engine`]: whose turn it is, and timers. Everything else about a queue is in the tables of
 //!   [`firmware::Firmware`], so that a command sees and changes the same state as a work request.
 //! - `send`: the send queue of one queue pair: WQEs are fetched, executed, completed, flushed.
-//! - `wqe`: one WQE, copied out of the ring once and judged in the copy.
+//! - `wqe`: one WQE, copied out of the ring once and judged in the copy. `message`: what one of a
+//!   connected service asks for.
+//! - `requester`: connected services send. `acknowledge`: what comes back. `responder`: requests
+//!   are executed. `answer`: what is sent back. `atomic`: atomic operations.
+//! - [`packet`]: what travels between them. [`wire`]: what becomes of it on its way.
 //! - `umr`: edits of memory keys.
 //! - `datagram`: packets of unreliable datagrams. `headers`: what stands before their payload.
-//! - `receive`: where a packet's bytes go: receive queues, shared or not.
+//! - `receive`: where a message's bytes go: receive queues, shared or not.
 //! - `memory`: guest memory through keys. `completion`: what the driver is told in the end.
 //!
 //! Order depends on nothing but the order of what comes in: queues take turns, and a turn ends
-//! after a counted amount of work.
-//!
-//! # What it doesn't implement
-//!
-//! Work requests of connected services that move data (sends, writes, reads, atomics): they fail
-//! with a local QP operation error, and are noted in the burn-down list. Multicast.
+//! after a counted amount of work. A burst arrives while it is sent, unless a cable delays it.
 #![forbid(unsafe_code)]
 
+mod acknowledge;
+mod answer;
+mod atomic;
 mod completion;
 mod datagram;
 mod headers;
 mod memory;
+mod message;
+pub mod packet;
 mod receive;
+mod requester;
+mod responder;
 mod send;
 mod timers;
 mod umr;
+pub mod wire;
 mod wqe;
 
 use std::collections::VecDeque;
@@ -39,6 +46,7 @@ use probe::Probe;
 
 use memory::Scratch;
 use timers::{Timer, Timers};
+use wire::Wire;
 
 /// What surrounds work: guest memory and interrupts, and what is noted about the guest.
 pub type Cx<'a> = (&'a dyn Bus, &'a Probe);
@@ -52,6 +60,9 @@ pub struct Engine {
     /// Queue pairs that have or may have work, each once, in the order of their turns.
     ready: VecDeque<u32>,
     timers: Timers,
+    /// The queue pair whose turn it is: it needs no other to be told of what happens meanwhile.
+    turn_of: Option<u32>,
+    wire: Wire,
     scratch: Scratch,
     lost_packets: u64,
 }
@@ -102,7 +113,12 @@ impl Engine {
                 Timer::LateReceives(qpn) => {
                     left = left.saturating_sub(self.late(fw, cx, qpn, wait))
                 }
+                Timer::Unanswered(qpn) => self.unanswered(fw, cx, qpn),
+                Timer::NotReady(qpn) => self.ready_again(fw, qpn),
             }
+        }
+        while left > 0 && self.wire.next().is_some_and(|at| at <= fw.now) {
+            left = left.saturating_sub(self.late_packets(fw, cx));
         }
         while left > 0
             && let Some(qpn) = self.ready.pop_front()
@@ -116,12 +132,15 @@ impl Engine {
                 self.wake(fw, qpn);
             }
         }
-        !self.ready.is_empty() || self.timers.next().is_some_and(|at| at <= fw.now)
+        !self.ready.is_empty() || self.deadline(fw).is_some_and(|at| at <= fw.now)
     }
 
     /// When [`Self::run`] wants to be called though nothing came in, in ns of [`Firmware::now`].
     pub fn deadline(&self, _fw: &Firmware) -> Option<u64> {
-        self.timers.next()
+        match (self.timers.next(), self.wire.next()) {
+            (Some(timer), Some(packet)) => Some(timer.min(packet)),
+            (one, other) => one.or(other),
+        }
     }
 
     /// How many packets reached nobody, because nobody else is on this fabric or the receiver did
@@ -132,15 +151,27 @@ impl Engine {
 
     /// Forgets all that was to be done.
     pub fn reset(&mut self) {
-        let Self { ready, timers, scratch: _, lost_packets } = self;
+        let Self { ready, timers, turn_of: _, wire, scratch: _, lost_packets } = self;
         *ready = VecDeque::new();
         timers.reset();
+        wire.reset();
         *lost_packets = 0;
+    }
+
+    /// A packet that reaches nobody.
+    fn lose(&mut self, what: impl FnOnce() -> String, why: &str) {
+        if self.lost_packets == 0 {
+            log::info!("{} is lost: {why} (further ones are only counted)", what());
+        } else if log::log_enabled!(log::Level::Debug) {
+            log::debug!("{} is lost: {why}", what());
+        }
+        self.lost_packets += 1;
     }
 
     /// Lets a queue pair wait for its turn, if it does not already.
     fn wake(&mut self, fw: &mut Firmware, qpn: u32) {
-        if let Some(qp) = fw.qps.get_mut(qpn)
+        if self.turn_of != Some(qpn)
+            && let Some(qp) = fw.qps.get_mut(qpn)
             && !qp.queued
         {
             qp.queued = true;

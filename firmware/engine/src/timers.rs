@@ -10,6 +10,10 @@ pub enum Timer {
     /// A queue pair in error is looked at for receives that were posted since: posting one rings no
     /// doorbell.
     LateReceives(u32),
+    /// A packet of a requester counts as lost.
+    Unanswered(u32),
+    /// The time is over that a responder without receives asked for.
+    NotReady(u32),
 }
 
 /// Timers by time; one of each kind and number at most.

@@ -68,11 +68,11 @@ pub fn execute(
     }
     list.len = bytes as u64;
     fw.mtt.umr_check(&request).map_err(refused)?;
-    Owner { pd, qpn }.translate(fw, list, Access::LocalRead, &mut scratch.pieces)?;
+    Owner { pd, qpn }.translate(fw, list, Access::LocalRead, &mut scratch.source)?;
     let mut at = 0;
     let mut buffer = [0; 4096];
     let mtt = &mut fw.mtt;
-    read_runs(cx.0, &scratch.pieces, &mut buffer, |run| {
+    read_runs(cx.0, &scratch.source, &mut buffer, |run| {
         mtt.umr_write(&request, at, run).map_err(refused)?;
         at += (run.len() / OCTWORD) as u32;
         Ok(())

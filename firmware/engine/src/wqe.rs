@@ -91,6 +91,47 @@ impl Wqe {
             Some(segment.map(|(data, _)| data))
         })
     }
+
+    /// The guest memory that its segments from `at` on name. Segments that hold data themselves
+    /// are left out.
+    pub fn ranges(&self, at: usize) -> impl Iterator<Item = Range> {
+        self.data(at).filter_map(|data| match data {
+            Ok(Data::Memory(range)) => Some(range),
+            _ => None,
+        })
+    }
+
+    /// Copies what its segments from `at` on hold and name to `bytes`; `read` appends memory.
+    pub fn copy_data(
+        &self,
+        at: usize,
+        bytes: &mut Vec<u8>,
+        mut read: impl FnMut(Range, &mut Vec<u8>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        bytes.clear();
+        self.data(at).try_for_each(|data| match data? {
+            Data::Inline(inline) => {
+                bytes.extend_from_slice(inline);
+                Ok(())
+            }
+            Data::Memory(range) => read(range, bytes),
+        })
+    }
+
+    /// How many bytes its segments from `at` on name, and whether some are in the WQE itself.
+    pub fn extent(&self, at: usize) -> Result<(u64, bool), Failure> {
+        let (mut len, mut inline) = (0, false);
+        for data in self.data(at) {
+            len += match data? {
+                Data::Memory(range) => range.len,
+                Data::Inline(bytes) => {
+                    inline = true;
+                    bytes.len() as u64
+                }
+            };
+        }
+        Ok((len, inline))
+    }
 }
 
 /// What one data segment names.

@@ -130,12 +130,13 @@ fn a_failure_is_completed_and_what_follows_is_flushed() {
 }
 
 #[test]
-fn data_of_connected_services_fails_honestly() {
+fn work_that_a_service_does_not_have_fails_and_is_noted() {
     for (service, opcode) in [
-        (QpType::RC, WqeOpcode::RDMA_WRITE),
-        (QpType::RC, WqeOpcode::SEND),
-        (QpType::UC, WqeOpcode::SEND_IMM),
-        (QpType::XRC, WqeOpcode::ATOMIC_CS),
+        (QpType::RC, WqeOpcode::LSO),
+        (QpType::UC, WqeOpcode::RDMA_READ),
+        (QpType::UC, WqeOpcode::ATOMIC_FA),
+        (QpType::UC, WqeOpcode::SEND_INVAL),
+        (QpType::XRC, WqeOpcode::SET_PSV),
         (QpType::UD, WqeOpcode::RDMA_READ),
         (QpType::UD, WqeOpcode::UMR),
     ] {

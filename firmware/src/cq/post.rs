@@ -21,6 +21,9 @@ use crate::ring::PageList;
 const INDEX_MASK: u32 = 0xff_ffff;
 /// Bytes of an entry proper: the last of one of 128.
 const ENTRY: usize = Cqe64::SIZE;
+/// Values of an entry's `format` (MLX5_INLINE_DATA32_SEG, MLX5_INLINE_DATA64_SEG).
+const DATA_32: u8 = 1;
+const DATA_64: u8 = 2;
 /// Syndromes of a CQ_ERROR event.
 const OVERRUN: u8 = 1;
 const ACCESS: u8 = 2;
@@ -66,11 +69,24 @@ impl Cq {
         }
     }
 
-    /// Writes an entry at the producer index.
-    fn write(&self, bus: &dyn Bus, entry: &mut Cqe64<[u8; ENTRY]>) -> Option<()> {
+    /// Writes an entry at the producer index, and the data that it carries: into the first half of
+    /// one of 128 bytes, or where one of 64 bytes says nothing that matters to who wants data.
+    fn write(&self, bus: &dyn Bus, entry: &mut Cqe64<[u8; ENTRY]>, data: &[u8]) -> Option<()> {
         let slot = u64::from(self.producer & (self.size() - 1));
-        let begin = (slot << self.log_stride) + (self.entry_size() - ENTRY) as u64;
-        let (at, _) = self.ring.locate(begin)?;
+        let begin = slot << self.log_stride;
+        let first_half = self.entry_size() - ENTRY;
+        // The halves of an entry of 128 bytes may be in different pages.
+        let (at, _) = self.ring.locate(begin + first_half as u64)?;
+        if !data.is_empty() {
+            if first_half == 0 {
+                entry.set_format(DATA_32);
+                entry.0.get_mut(..data.len()).filter(|_| data.len() <= 32)?.copy_from_slice(data);
+            } else {
+                entry.set_format(DATA_64);
+                let (half, _) = self.ring.locate(begin)?;
+                bus.write(half, data.get(..ENTRY.min(data.len()))?).ok()?;
+            }
+        }
         entry.set_owner(self.producer >> self.log_size & 1 == 1);
         let (last, body) = entry.0.split_last()?;
         bus.write(at, body).ok()?;
@@ -95,7 +111,7 @@ impl Cq {
         }
         let mut entry = Cqe64([0; ENTRY]);
         entry.set_opcode(CqeOpcode::RESIZE_CQ.0);
-        self.write(bus, &mut entry)
+        self.write(bus, &mut entry, &[])
             .ok_or_else(|| error::BAD_PAGE_LIST.with("the old buffer is not mapped"))?;
         self.producer = self.producer.wrapping_add(1) & INDEX_MASK;
         self.ring = ring;
@@ -136,13 +152,15 @@ impl Cq {
     }
 }
 
-/// Writes an entry to queue `cqn`. If the driver is to be told of it only later, returns when:
+/// Writes an entry to queue `cqn`, with up to 32 bytes of data, or 64 in an entry of 128 bytes. If
+/// the driver is to be told of it only later, returns when:
 /// then [`event_due`] wants to be called.
 pub fn post(
     fw: &mut Firmware,
     cx: (&dyn Bus, &Probe),
     cqn: u32,
     mut entry: Cqe64<[u8; ENTRY]>,
+    data: &[u8],
 ) -> Result<Option<u64>, Lost> {
     let (bus, probe) = cx;
     let (now, ticks) = (fw.now, ticks(fw.now, fw.profile.device_frequency_khz));
@@ -160,7 +178,7 @@ pub fn post(
         // An entry in error has its syndrome there.
         entry.set_timestamp(ticks);
     }
-    if cq.write(bus, &mut entry).is_none() {
+    if cq.write(bus, &mut entry, data).is_none() {
         fail(fw, cx, cqn, Health::WriteFailed, ACCESS);
         return Err(Lost);
     }

@@ -102,6 +102,10 @@ pub struct Requester {
     pub rnr_retries: u8,
     /// Nothing is sent before the receiver's time is over.
     pub rnr_wait: bool,
+    /// When what is in flight counts as lost, in ns; `None`: nothing is waited for.
+    pub deadline: Option<u64>,
+    /// The engine's timer for `deadline`, or for an earlier one, is set.
+    pub timer: bool,
 }
 
 impl Requester {
@@ -154,34 +158,55 @@ pub enum Arriving {
     Write {
         /// Key that the message named.
         key: u32,
-        /// Where the rest goes.
+        /// Address of its first byte.
         addr: u64,
-        /// How many bytes the rest has.
-        left: u64,
+        /// Its length in bytes.
+        len: u64,
+        /// Bytes that have arrived.
+        at: u64,
     },
 }
 
-/// A read that is being answered, or an atomic that was: what a duplicate of it needs.
+/// Why a request was not executed (IBA 9.7.5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
-    /// A read.
-    Read(ReadResource),
-    /// An atomic operation.
-    Atomic {
-        /// PSN of the request.
-        psn: Psn,
-        /// What memory held before.
-        old: u64,
-    },
+pub enum Nak {
+    /// Packets before it are missing.
+    Sequence,
+    /// It can't be executed by this responder.
+    InvalidRequest,
+    /// Its key does not permit it.
+    RemoteAccess,
+    /// The responder failed.
+    RemoteOperation,
+    /// No receive is posted; the code of the time to wait.
+    NotReady(u8),
+}
+
+impl Nak {
+    /// Whether the connection ends with it.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Sequence | Self::NotReady(_))
+    }
+}
+
+/// What a responder still has to send, in the order of PSNs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// All packets up to this one were executed.
+    Ack(Psn),
+    /// The packet with this PSN was not.
+    Nak(Psn, Nak),
+    /// What memory held before an atomic operation.
+    Atomic(Psn, u64),
+    /// What a read asks for.
+    Read(Read),
 }
 
 /// A read that is being answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadResource {
-    /// PSN of the next answer.
+pub struct Read {
+    /// PSN of the next packet.
     pub psn: Psn,
-    /// The message's first answer is to come.
-    pub first: bool,
     /// Key of what is read.
     pub key: u32,
     /// Protection domain that the request is judged by.
@@ -190,8 +215,6 @@ pub struct ReadResource {
     pub addr: u64,
     /// Bytes that are still to be sent.
     pub left: u64,
-    /// Number of the message.
-    pub msn: u32,
 }
 
 /// The end that executes requests.
@@ -205,10 +228,13 @@ pub struct Responder {
     pub arriving: Option<Arriving>,
     /// The requester was told of a gap, and has not closed it yet.
     pub gap_told: bool,
-    /// Reads that are being answered and atomics that were, the oldest first.
-    pub resources: VecDeque<Resource>,
-    /// An acknowledgement that waits until the reads before it are answered.
-    pub ack_after_reads: Option<Psn>,
+    /// What is still to be sent, the oldest first.
+    pub answers: VecDeque<Answer>,
+    /// Atomic operations that were executed and what memory held before, the oldest first: a
+    /// duplicate is answered from here.
+    pub atomics: VecDeque<(Psn, u64)>,
+    /// A request can't be executed, ever. Nothing is after it but its answer.
+    pub refused: bool,
     /// The driver knows that the connection is established.
     pub established: bool,
 }

@@ -4,6 +4,7 @@
 
 #[path = "../../../tests/common/mod.rs"]
 mod firmware_fixture;
+pub mod pair;
 
 use dma::Dma;
 use engine::Engine;
@@ -13,6 +14,8 @@ use layouts::*;
 const PAGE: u64 = 4096;
 /// The key for all memory, of one PD.
 const VARIANT: u8 = 0x5a;
+/// PSNs of connected queue pairs begin here, just before they wrap.
+pub const FIRST_PSN: u32 = 0xff_fffe;
 /// Q_Key of every datagram queue pair here.
 pub const QKEY: u32 = 0x1111;
 
@@ -69,12 +72,24 @@ pub struct QpOptions {
     pub log_sends: u32,
     pub log_receives: u32,
     pub user_index: u32,
+    /// `cs_req` and `cs_res`.
+    pub scatter_to_cqe: u8,
 }
 
 impl QpOptions {
     pub fn new(service: QpType, send_cq: u32, receive_cq: u32) -> Self {
-        let (log_sends, log_receives) = (4, 3);
-        Self { service, send_cq, receive_cq, srqn: None, log_sends, log_receives, user_index: 0x77 }
+        let (srqn, log_sends, log_receives, user_index) = (None, 4, 3, 0x77);
+        let scatter_to_cqe = 0;
+        Self {
+            service,
+            send_cq,
+            receive_cq,
+            srqn,
+            log_sends,
+            log_receives,
+            user_index,
+            scatter_to_cqe,
+        }
     }
 }
 
@@ -306,6 +321,8 @@ impl Bench {
             qpc.set_pd(if service == QpType::REG_UMR { 0 } else { pd });
             qpc.set_uar_page(uar);
             qpc.set_user_index(options.user_index);
+            qpc.set_cs_req(options.scatter_to_cqe);
+            qpc.set_cs_res(options.scatter_to_cqe);
             qpc.set_log_sq_size(log_sends as u8);
             qpc.set_cqn_snd(send_cq);
             qpc.set_cqn_rcv(receive_cq);
@@ -369,6 +386,47 @@ impl Bench {
         });
         assert_eq!(status, Status::OK);
         assert_eq!(self.transition(Opcode::RTR2RTS_QP, qpn, 0, |_| {}), Status::OK);
+    }
+
+    /// RST to RTS, as the peer of `peer`: everything is permitted to it.
+    pub fn connect(&mut self, qpn: u32, peer: u32, fill: impl Fn(&mut Qpc<&mut [u8]>)) {
+        let pd = self.pd;
+        let steps = [Opcode::RST2INIT_QP, Opcode::INIT2RTR_QP, Opcode::RTR2RTS_QP].map(|opcode| {
+            self.transition(opcode, qpn, 0, |qpc| {
+                qpc.set_pd(pd);
+                qpc.set_pm_state(3);
+                qpc.set_rre(true);
+                qpc.set_rwe(true);
+                qpc.set_rae(true);
+                qpc.set_mtu(1);
+                qpc.set_log_msg_max(30);
+                qpc.set_log_rra_max(2);
+                qpc.set_log_sra_max(2);
+                qpc.set_remote_qpn(peer);
+                qpc.set_next_send_psn(FIRST_PSN);
+                qpc.set_next_rcv_psn(FIRST_PSN);
+                qpc.set_retry_count(2);
+                qpc.set_rnr_retry(2);
+                qpc.set_min_rnr_nak(1);
+                let mut path = qpc.primary_address_path_mut();
+                path.set_vhca_port_num(1);
+                path.set_rlid(IDENTITY.lid);
+                path.set_ack_timeout(1);
+                fill(qpc);
+            })
+        });
+        assert_eq!(steps, [Status::OK; 3]);
+    }
+
+    /// The key for all of memory that a peer may use too.
+    pub fn open_key(&mut self, pd: u32) -> u32 {
+        self.key(|mkc| {
+            mkc.set_pd(pd);
+            mkc.set_length64(true);
+            for set in [Mkc::set_lr, Mkc::set_lw, Mkc::set_rr, Mkc::set_rw, Mkc::set_a] {
+                set(mkc, true);
+            }
+        })
     }
 
     /// A queue pair in RTS.

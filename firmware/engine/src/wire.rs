@@ -1,0 +1,200 @@
+//! What is between two queue pairs. Here it is the port itself: what is sent comes back in.
+//!
+//! A [`Cable`] may be put between them, which decides what happens to every single packet. While
+//! there is none, a message travels in as few bursts as its length allows.
+
+use std::collections::BTreeMap;
+
+use firmware::Firmware;
+
+use crate::memory::Payload;
+use crate::packet::Header;
+use crate::responder::same_service;
+use crate::{Cx, Engine};
+
+/// The payload of a burst can't be read where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceGone;
+
+/// What happens to a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives.
+    Arrives,
+    /// It is lost. A corrupted packet is, too: its check sum tells the receiver.
+    Lost,
+    /// It arrives twice.
+    Twice,
+    /// It arrives this many ns later; others may overtake it.
+    Late(u64),
+}
+
+/// Decides what happens to packets.
+pub trait Cable {
+    /// What happens to one packet of `len` bytes of payload.
+    fn fate(&mut self, header: &Header, len: u64) -> Fate;
+}
+
+/// A packet on its way.
+#[derive(Debug)]
+struct OnTheWay {
+    header: Header,
+    bytes: Vec<u8>,
+}
+
+/// Most bytes that are on their way at once; what comes on top is lost.
+const ROOM: usize = 16 << 20;
+/// What a packet on its way takes beside its payload.
+const OVERHEAD: usize = 128;
+
+/// The cable, and what is on its way.
+#[derive(Default)]
+pub struct Wire {
+    cable: Option<Box<dyn Cable>>,
+    /// By the time of arrival, and the order of sending.
+    late: BTreeMap<(u64, u64), OnTheWay>,
+    sent: u64,
+    bytes: usize,
+}
+
+impl std::fmt::Debug for Wire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wire").field("late", &self.late.len()).finish_non_exhaustive()
+    }
+}
+
+impl Wire {
+    /// Puts a cable in, or takes it out.
+    pub fn set(&mut self, cable: Option<Box<dyn Cable>>) {
+        self.cable = cable;
+    }
+
+    /// Whether packets have to travel one by one.
+    pub fn is_watched(&self) -> bool {
+        self.cable.is_some()
+    }
+
+    /// What happens to a packet that is sent now.
+    pub fn fate(&mut self, header: &Header, payload: &Payload) -> Fate {
+        match &mut self.cable {
+            None => Fate::Arrives,
+            Some(cable) => cable.fate(header, payload.len()),
+        }
+    }
+
+    /// Keeps a packet until it arrives; false if there is no room.
+    fn keep(&mut self, at: u64, packet: OnTheWay) -> bool {
+        let size = packet.bytes.len() + OVERHEAD;
+        if self.bytes + size > ROOM {
+            return false;
+        }
+        self.bytes += size;
+        self.sent += 1;
+        self.late.insert((at, self.sent), packet);
+        true
+    }
+
+    /// When the next packet arrives.
+    pub fn next(&self) -> Option<u64> {
+        self.late.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Takes a packet that has arrived.
+    fn arrived(&mut self, now: u64) -> Option<OnTheWay> {
+        self.next().filter(|at| *at <= now)?;
+        let (_, packet) = self.late.pop_first()?;
+        self.bytes -= packet.bytes.len() + OVERHEAD;
+        Some(packet)
+    }
+
+    /// Nothing is on its way. The cable stays: it is not the card's.
+    pub fn reset(&mut self) {
+        let Self { cable: _, late, sent: _, bytes } = self;
+        late.clear();
+        *bytes = 0;
+    }
+}
+
+impl Engine {
+    /// Puts a cable between queue pairs, or takes it out.
+    pub fn set_cable(&mut self, cable: Option<Box<dyn Cable>>) {
+        self.wire.set(cable);
+    }
+
+    /// Sends a burst.
+    pub(crate) fn transmit(
+        &mut self,
+        fw: &mut Firmware,
+        cx: Cx,
+        header: &Header,
+        payload: Payload,
+    ) -> Result<(), SourceGone> {
+        let octets = header.overhead() + payload.len();
+        fw.port.counters.transmitted_unicast.add(header.packets.into(), octets);
+        match self.wire.fate(header, &payload) {
+            Fate::Arrives => self.arrive(fw, cx, header, payload),
+            Fate::Lost => {
+                self.lose(
+                    || format!("{} for QP {:#x}", header.kind.name(), header.dest_qpn),
+                    "cut",
+                );
+                Ok(())
+            }
+            Fate::Twice => {
+                self.arrive(fw, cx, header, payload)?;
+                self.arrive(fw, cx, header, payload)
+            }
+            Fate::Late(ns) => {
+                let mut bytes = Vec::new();
+                payload.read_to(cx.0, &mut bytes).map_err(|_| SourceGone)?;
+                let packet = OnTheWay { header: *header, bytes };
+                if !self.wire.keep(fw.now.saturating_add(ns), packet) {
+                    self.lose(|| header.kind.name().into(), "too much is on its way");
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Lets packets arrive whose time has come. Returns what they cost.
+    pub(crate) fn late_packets(&mut self, fw: &mut Firmware, cx: Cx) -> usize {
+        let Some(OnTheWay { header, bytes }) = self.wire.arrived(fw.now) else { return 0 };
+        // Its bytes are here; they can't be gone.
+        let _ = self.arrive(fw, cx, &header, Payload::Bytes(&bytes));
+        bytes.len() + OVERHEAD
+    }
+
+    /// A burst arrives at this port.
+    fn arrive(
+        &mut self,
+        fw: &mut Firmware,
+        cx: Cx,
+        header: &Header,
+        payload: Payload,
+    ) -> Result<(), SourceGone> {
+        let what = || format!("{} for QP {:#x}", header.kind.name(), header.dest_qpn);
+        if header.dest_lid != fw.port.identity.lid {
+            self.lose(what, "nobody else is on this fabric");
+            return Ok(());
+        }
+        fw.port
+            .counters
+            .received_unicast
+            .add(header.packets.into(), header.overhead() + payload.len());
+        let fits = fw.qps.get(header.dest_qpn).is_some_and(|qp| {
+            let index = qp.context().primary_address_path().pkey_index();
+            qp.state.receives()
+                && same_service(qp.service, header.transport)
+                && fw.port.pkey(index.into()) == Some(header.pkey)
+        });
+        if !fits {
+            self.lose(what, "no queue pair takes it");
+            return Ok(());
+        }
+        if header.kind.is_answer() {
+            self.answered(fw, cx, header, payload)
+        } else {
+            self.request(fw, cx, header, payload)
+        }
+    }
+}
