@@ -4,6 +4,7 @@
 
 pub mod connection;
 mod create;
+mod fields;
 pub mod state;
 
 use dma::Bus;

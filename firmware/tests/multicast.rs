@@ -2,8 +2,11 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::World;
 use layouts::*;
+use proptest::prelude::*;
 
 const GROUP: [u8; 16] = [0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 1];
 
@@ -77,4 +80,36 @@ fn groups_and_members_are_bounded() {
     // TEARDOWN_HCA forgets them with the queue pairs.
     w.f.ok(Opcode::TEARDOWN_HCA, 0, 0x10, 0x10, |_| {});
     assert!(w.f.fw.port.multicast.is_empty() && w.is_empty());
+}
+
+proptest! {
+    /// Members are those that were attached and not detached, whatever came in between; and a
+    /// queue pair can be destroyed when it is in no group.
+    #[test]
+    fn as_a_set(steps in prop::collection::vec((any::<bool>(), 0..3usize, 0..3u16), 0..60)) {
+        let mut w = World::new();
+        let qpns = [(); 3].map(|()| w.qp(QpType::UD));
+        let mut model = BTreeSet::new();
+        for (attach, which, n) in steps {
+            let member = (n, qpns[which]);
+            let (opcode, expected) = if attach {
+                model.insert(member);
+                (Opcode::ATTACH_TO_MCG, Status::OK)
+            } else if model.remove(&member) {
+                (Opcode::DETACH_FROM_MCG, Status::OK)
+            } else {
+                (Opcode::DETACH_FROM_MCG, Status::BAD_RES)
+            };
+            prop_assert_eq!(run(&mut w, opcode, member.1, group(n)), expected);
+            for n in 0..3 {
+                let of_model = model.iter().filter(|member| member.0 == n).map(|member| member.1);
+                prop_assert_eq!(members(&w, group(n)), of_model.collect::<Vec<_>>());
+            }
+        }
+        for qpn in qpns {
+            let member = model.iter().any(|member| member.1 == qpn);
+            let expected = if member { Status::RES_BUSY } else { Status::OK };
+            prop_assert_eq!(w.destroy(qpn), expected);
+        }
+    }
 }

@@ -148,7 +148,7 @@ fn query_tells_what_was_set() {
 #[test]
 fn values_that_a_transition_refuses() {
     type Fill = fn(&mut Qpc<&mut [u8]>);
-    let cases: [(&str, Opcode, u32, Fill, Status); 8] = [
+    let cases: [(&str, Opcode, u32, Fill, Status); 11] = [
         (
             "P_Key index",
             Opcode::RST2INIT_QP,
@@ -177,7 +177,10 @@ fn values_that_a_transition_refuses() {
             },
             Status::IX_ERR,
         ),
-        ("another queue", Opcode::INIT2RTR_QP, 1 << 18, |_| {}, Status::BAD_PARAM),
+        ("shared receives, having none", Opcode::INIT2RTR_QP, 1 << 18, |_| {}, Status::BAD_PARAM),
+        ("another queue", Opcode::INIT2RTR_QP, 1 << 19, |q| q.set_cqn_rcv(99), Status::BAD_RES),
+        ("a key of another service", Opcode::INIT2RTR_QP, 1 << 21, |_| {}, Status::BAD_PARAM),
+        ("a parameter that is none", Opcode::INIT2RTR_QP, 1 << 31, |_| {}, Status::BAD_PARAM),
     ];
     let mut w = World::new();
     for (what, opcode, mask, fill, status) in cases {
@@ -280,6 +283,47 @@ fn what_is_referred_to_is_busy() {
     }
     assert_eq!(w.give_back(), [Status::OK; 6]);
     assert!(w.is_empty(), "{:?}", w.f.fw.object_counts());
+}
+
+#[test]
+fn receives_come_from_elsewhere_later() {
+    let mut w = World::new();
+    let (first_cqn, first_rmpn, pd) = (w.cqn, w.rmpn, w.pd);
+    let (status, qpn) = w.create(QpType::UD, |q| {
+        q.set_rq_type(1);
+        q.set_srqn_rmpn_xrqn(first_rmpn);
+    });
+    assert_eq!(status, Status::OK);
+    let (_, cqn) = w.cq(|_| {});
+    let out = w.f.ok(Opcode::CREATE_RMP, 0, 0x118, 0x10, |input| {
+        let mut input = CreateRmpIn(input);
+        let mut context = input.ctx_mut();
+        let mut wq = context.wq_mut();
+        wq.set_log_wq_stride(5);
+        wq.set_pd(pd);
+    });
+    let rmpn = CreateRmpOut(&out).rmpn();
+    w.bring_to(qpn, QpState::RTS);
+    let users = |w: &World| {
+        let fw = &w.f.fw;
+        let srqs = [first_rmpn, rmpn].map(|srqn| fw.srqs.users(srqn));
+        (srqs, [first_cqn, cqn].map(|cqn| fw.cqs.users(cqn)))
+    };
+    assert_eq!(users(&w), ([1, 0], [2, 0]));
+    let both = |q: &mut Qpc<&mut [u8]>, rmpn, cqn| {
+        q.set_srqn_rmpn_xrqn(rmpn);
+        q.set_cqn_rcv(cqn);
+    };
+    let rts2rts = Opcode::RTS2RTS_QP;
+    let status = w.change(rts2rts, qpn, 1 << 18 | 1 << 19, |q| both(q, rmpn, 0x999));
+    assert_eq!((status, users(&w)), (Status::BAD_RES, ([1, 0], [2, 0])), "both or none");
+    let status = w.change(rts2rts, qpn, 1 << 18 | 1 << 19, |q| both(q, rmpn, cqn));
+    assert_eq!((status, users(&w)), (Status::OK, ([0, 1], [1, 1])));
+    let out = w.query(qpn);
+    let qpc = QueryQpOut(&out);
+    assert_eq!((qpc.qpc().srqn_rmpn_xrqn(), qpc.qpc().cqn_rcv()), (rmpn, cqn));
+    assert_eq!(w.destroy(qpn), Status::OK);
+    assert_eq!(users(&w), ([0, 0], [0, 0]));
 }
 
 #[test]

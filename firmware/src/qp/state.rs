@@ -1,15 +1,17 @@
-//! The state machine of a queue pair: which command leads from where to where, and which fields of
-//! the context it takes. Both are tables.
-//!
-//! A transition takes its own fields always, whatever the mask of optional parameters says (the
-//! drivers do not set a bit for them), and beyond them those that the mask names.
+//! The state machine of a queue pair: which command leads from where to where. What each takes of
+//! the context is in [`fields`](super::fields).
 
 use layouts::{
-    Ads, Init2initQpIn, Init2rtrQpIn, LayoutInfo, Qp2errIn, Qp2rstIn, Qpc, Rst2initQpIn,
-    Rtr2rtsQpIn, Rts2rtsQpIn, Sqd2rtsQpIn, Sqerr2rtsQpIn, get_bits, set_bits,
+    Init2initQpIn, Init2rtrQpIn, Qp2errIn, Qp2rstIn, Qpc, Rst2initQpIn, Rtr2rtsQpIn, Rts2rtsQpIn,
+    Sqd2rtsQpIn, Sqerr2rtsQpIn,
 };
 
 use super::connection::{Requester, Responder};
+use super::create::{Reference, hold, release_one};
+use super::fields::{
+    CQN_RCV, INIT2INIT, INIT2RTR, RST2INIT, RTR2RTS, RTS2RTS, SQD2RTS, SQERR2RTS, SRQN, Transition,
+    known_parameters, take_all,
+};
 use super::{Qp, Receives, Service, find};
 use crate::error::{self, CmdError};
 use crate::{Cx, Firmware, Work, port};
@@ -65,216 +67,6 @@ pub const LOG_MAX_MESSAGE: u8 = 30;
 /// Path MTU codes: 256 to 4096 bytes.
 const MTU_CODES: std::ops::RangeInclusive<u8> = 1..=5;
 
-/// A field of the context.
-#[derive(Clone, Copy)]
-struct Field {
-    bit: usize,
-    width: usize,
-}
-
-/// The field of a layout that has this name. Runs while compiling: a name that does not exist does
-/// not compile.
-const fn field(layout: &LayoutInfo, name: &str) -> Field {
-    let mut n = 0;
-    while n < layout.fields.len() {
-        let field = &layout.fields[n];
-        if equal(field.name.as_bytes(), name.as_bytes()) {
-            return Field { bit: field.bit, width: field.width };
-        }
-        n += 1;
-    }
-    panic!("no such field")
-}
-
-/// The byte at which a part of a layout begins.
-const fn part(layout: &LayoutInfo, name: &str) -> usize {
-    let mut n = 0;
-    while n < layout.parts.len() {
-        let part = &layout.parts[n];
-        if equal(part.name.as_bytes(), name.as_bytes()) {
-            return part.byte;
-        }
-        n += 1;
-    }
-    panic!("no such part")
-}
-
-/// An array of a layout that begins at byte `from`.
-const fn array(layout: &LayoutInfo, name: &str, from: usize) -> Field {
-    let mut n = 0;
-    while n < layout.arrays.len() {
-        let array = &layout.arrays[n];
-        if equal(array.name.as_bytes(), name.as_bytes()) {
-            return Field { bit: (from + array.byte) * 8, width: array.element * array.count * 8 };
-        }
-        n += 1;
-    }
-    panic!("no such array")
-}
-
-const fn equal(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut n = 0;
-    while n < a.len() {
-        if a[n] != b[n] {
-            return false;
-        }
-        n += 1;
-    }
-    true
-}
-
-/// A field of the context itself.
-const fn qpc(name: &str) -> Field {
-    field(&Qpc::INFO, name)
-}
-
-/// A field of the primary address path.
-const fn path(name: &str) -> Field {
-    let Field { bit, width } = field(&Ads::INFO, name);
-    Field { bit: PRIMARY * 8 + bit, width }
-}
-
-/// Where the primary address path begins.
-const PRIMARY: usize = part(&Qpc::INFO, "primary_address_path");
-/// The whole alternate path.
-const ALTERNATE: Field =
-    Field { bit: part(&Qpc::INFO, "secondary_address_path") * 8, width: Ads::SIZE * 8 };
-/// The remote GID of the primary path.
-const RGID: Field = array(&Ads::INFO, "rgid_rip", PRIMARY);
-
-/// One command of the state machine.
-struct Transition {
-    from: State,
-    to: State,
-    takes: &'static [Field],
-}
-
-static RST2INIT: Transition = Transition {
-    from: State::Reset,
-    to: State::Init,
-    takes: &[
-        qpc("pm_state"),
-        qpc("lag_tx_port_affinity"),
-        path("pkey_index"),
-        path("vhca_port_num"),
-        qpc("rre"),
-        qpc("rwe"),
-        qpc("rae"),
-        qpc("atomic_mode"),
-        qpc("q_key"),
-        qpc("counter_set_id"),
-        qpc("rlky"),
-    ],
-};
-
-static INIT2INIT: Transition = Transition { from: State::Init, to: State::Init, takes: &[] };
-
-static INIT2RTR: Transition = Transition {
-    from: State::Init,
-    to: State::Rtr,
-    takes: &[
-        qpc("mtu"),
-        qpc("log_msg_max"),
-        qpc("remote_qpn"),
-        qpc("next_rcv_psn"),
-        qpc("log_rra_max"),
-        qpc("min_rnr_nak"),
-        path("fl"),
-        path("free_ar"),
-        path("grh"),
-        path("mlid"),
-        path("rlid"),
-        path("src_addr_index"),
-        path("stat_rate"),
-        path("hop_limit"),
-        path("tclass"),
-        path("flow_label"),
-        RGID,
-        path("sl"),
-    ],
-};
-
-static RTR2RTS: Transition = Transition {
-    from: State::Rtr,
-    to: State::Rts,
-    takes: &[
-        path("ack_timeout"),
-        qpc("retry_count"),
-        qpc("rnr_retry"),
-        qpc("next_send_psn"),
-        qpc("log_sra_max"),
-        qpc("log_ack_req_freq"),
-    ],
-};
-
-static RTS2RTS: Transition = Transition { from: State::Rts, to: State::Rts, takes: &[] };
-static SQERR2RTS: Transition = Transition { from: State::SqError, to: State::Rts, takes: &[] };
-static SQD2RTS: Transition = Transition { from: State::SqDrained, to: State::Rts, takes: &[] };
-
-/// Optional parameters by their bit in the mask (MLX5_QP_OPTPAR_*).
-static OPTIONAL: &[(u32, &[Field])] = &[
-    (0, &[ALTERNATE]),
-    (1, &[qpc("rre")]),
-    (2, &[qpc("rae"), qpc("atomic_mode")]),
-    (3, &[qpc("rwe")]),
-    (4, &[path("pkey_index")]),
-    (5, &[qpc("q_key")]),
-    (6, &[qpc("min_rnr_nak")]),
-    (
-        7,
-        &[
-            path("fl"),
-            path("free_ar"),
-            path("grh"),
-            path("mlid"),
-            path("rlid"),
-            path("src_addr_index"),
-            path("stat_rate"),
-            path("hop_limit"),
-            path("tclass"),
-            path("flow_label"),
-            RGID,
-            path("sl"),
-        ],
-    ),
-    (8, &[qpc("log_sra_max")]),
-    (9, &[qpc("log_rra_max")]),
-    (10, &[qpc("pm_state")]),
-    (12, &[qpc("retry_count")]),
-    (13, &[qpc("rnr_retry")]),
-    (14, &[path("ack_timeout")]),
-    (15, &[qpc("lag_tx_port_affinity")]),
-    (16, &[path("vhca_port_num")]),
-    (25, &[qpc("counter_set_id")]),
-];
-
-/// Optional parameters that would change what a queue pair refers to (SRQN, CQN_RCV), or that
-/// belong to services that are not offered (DC_HS, DC_KEY).
-const REFUSED: u32 = 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21;
-
-/// Copies one field.
-fn take(field: Field, from: &[u8], to: &mut [u8]) {
-    let Field { mut bit, mut width } = field;
-    while width > 0 {
-        let bits = width.min(32 - bit % 32);
-        set_bits(to, bit, bits, get_bits(from, bit, bits));
-        bit += bits;
-        width -= bits;
-    }
-}
-
-/// Takes the fields of a command into `context`.
-fn take_all(transition: &Transition, mask: u32, from: &[u8], context: &mut [u8]) {
-    let named = OPTIONAL.iter().filter(|(bit, _)| mask >> bit & 1 == 1);
-    let optional = named.flat_map(|(_, fields)| *fields);
-    for field in transition.takes.iter().chain(optional) {
-        take(*field, from, context);
-    }
-}
-
 /// Values that the device can't work with.
 fn judge(fw: &Firmware, service: Service, to: State, context: &Qpc<&[u8]>) -> Result<(), CmdError> {
     let path = context.primary_address_path();
@@ -315,12 +107,15 @@ fn change(
         let (is, wants) = (qp.state.name(), transition.from.name());
         return Err(error::BAD_STATE_CHANGE.with(format!("QP {qpn:#x} is in {is}, not {wants}")));
     }
-    if mask & REFUSED != 0 {
+    if mask & !known_parameters() != 0 {
         return Err(error::BAD_ATTRIBUTE.with(format!("optional parameters {mask:#x}")));
     }
     let (service, mut context) = (qp.service, qp.context);
     take_all(transition, mask, new.0, &mut context);
     judge(fw, service, transition.to, &Qpc(&context[..]))?;
+    if mask & (SRQN | CQN_RCV) != 0 {
+        change_receives(fw, cx.uid, qpn, mask, &mut context, &new)?;
+    }
     if service == Service::RegUmr && transition.to == State::Init {
         change_pd(fw, qpn, &mut context, new.pd())?;
     }
@@ -340,6 +135,44 @@ fn change(
         if transition.to == State::Rts {
             fw.work.push_back(Work::QueuePair(qpn));
         }
+    }
+    Ok(())
+}
+
+/// The queue pair takes its receives from another shared queue, or completes them into another.
+fn change_receives(
+    fw: &mut Firmware,
+    uid: u16,
+    qpn: u32,
+    mask: u32,
+    context: &mut [u8],
+    new: &Qpc<&[u8]>,
+) -> Result<(), CmdError> {
+    let Some(qp) = fw.qps.get(qpn) else { return Ok(()) };
+    let (srqn, cqn) = (new.srqn_rmpn_xrqn(), new.cqn_rcv());
+    let (mut needs, mut old) = ([None; 2], [None; 2]);
+    if mask & SRQN != 0 {
+        let Receives::Shared(before) = qp.receives else {
+            return Err(error::BAD_ATTRIBUTE.with(format!("QP {qpn:#x} has no shared queue")));
+        };
+        (needs[0], old[0]) = (Some(Reference::Srq(srqn)), Some(Reference::Srq(before)));
+    }
+    if mask & CQN_RCV != 0 {
+        let Some(before) = qp.receive_cqn else {
+            return Err(error::BAD_ATTRIBUTE.with(format!("QP {qpn:#x} completes no receives")));
+        };
+        (needs[1], old[1]) = (Some(Reference::Cq(cqn)), Some(Reference::Cq(before)));
+    }
+    hold(fw, uid, &needs)?;
+    old.into_iter().flatten().for_each(|one| release_one(fw, one));
+    let (mut context, Some(qp)) = (Qpc(context), fw.qps.get_mut(qpn)) else { return Ok(()) };
+    if mask & SRQN != 0 {
+        context.set_srqn_rmpn_xrqn(srqn);
+        qp.receives = Receives::Shared(srqn);
+    }
+    if mask & CQN_RCV != 0 {
+        context.set_cqn_rcv(cqn);
+        qp.receive_cqn = Some(cqn);
     }
     Ok(())
 }
