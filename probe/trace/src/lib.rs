@@ -3,11 +3,13 @@
 #![forbid(unsafe_code)]
 
 mod event;
+mod filter;
 mod log;
 mod reader;
 mod writer;
 
 pub use event::{Event, EventError, Next};
+pub use filter::{BadFilter, Filter, Subject};
 pub use log::{
     Clocks, Encoder, Entry, Level, MAX_BYTES, Settings, TraceError, TraceEvent, TraceHeader,
     TraceReader, TraceValue,

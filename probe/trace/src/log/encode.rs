@@ -13,10 +13,8 @@ use crate::writer::frame;
 /// Slots of the table that is looked at first.
 const SLOTS: usize = 256;
 
-/// Makes records of what happens, in a buffer that is handed over block by block.
-///
-/// Names that a block defines are known in later ones; when a block is lost, [`Encoder::lost`] must
-/// be told.
+/// Makes records of what happens, in a buffer that is handed over block by block. Names that a block
+/// defines are known in later ones: no block may be lost.
 #[derive(Debug)]
 pub struct Encoder {
     records: Vec<u8>,
@@ -124,12 +122,6 @@ impl Encoder {
     pub fn take(&mut self, mut empty: Vec<u8>) -> (Vec<u8>, u64) {
         empty.clear();
         (std::mem::replace(&mut self.records, empty), std::mem::take(&mut self.events))
-    }
-
-    /// Records that were taken did not get to the file: what they defined is not known.
-    pub fn lost(&mut self) {
-        self.slots.fill(Slot::default());
-        self.names.clear();
     }
 
     fn json(&mut self, kind: u16, time: Option<u64>, value: &impl serde::Serialize) {

@@ -8,6 +8,7 @@ mod level;
 mod reader;
 
 pub use encode::Encoder;
+pub(crate) use event::value_name;
 pub use event::{TraceEvent, TraceValue};
 pub use level::Level;
 pub use reader::{Entry, TraceError, TraceReader};

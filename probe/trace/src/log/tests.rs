@@ -75,24 +75,6 @@ fn a_long_structure_is_cut_and_says_so() {
 }
 
 #[test]
-fn a_block_that_is_lost_takes_no_names_with_it() {
-    let mut encoder = Encoder::new();
-    encoder.header(&header());
-    let (first, _) = encoder.take(Vec::new());
-    let values = [("slot", Value::Number(1))];
-    encoder.event(1, 0, 0, &site(&[], &values));
-    let (_, count) = encoder.take(Vec::new());
-    encoder.lost();
-    encoder.dropped(2, count);
-    encoder.event(3, 0, 0, &site(&[], &values));
-    let file = file(&[first, encoder.take(Vec::new()).0]);
-    let entries = events(&file);
-    assert_eq!(entries[0], Entry::Dropped { time: 2, count: 1 });
-    let Entry::Event(event) = &entries[1] else { panic!() };
-    assert_eq!(event.number("slot"), Some(1));
-}
-
-#[test]
 fn other_files_are_no_traces() {
     let mut recording = Vec::new();
     Writer::new(&mut recording).unwrap().record(1, |to| to.extend_from_slice(b"{}")).unwrap();
