@@ -1,0 +1,322 @@
+//! The card's trace to spans: commands and work requests, and what happened during them.
+
+use std::collections::HashMap;
+
+use layouts::Opcode;
+use layouts::decode::{Content, Decoded};
+use probe::Point;
+use trace::{TraceEvent, TraceReader};
+
+use crate::Error;
+use crate::story::{Detail, Lane};
+
+/// What the card did.
+#[derive(Debug, Default)]
+pub(crate) struct Card {
+    /// By the time at which they begin.
+    pub(crate) spans: Vec<Span>,
+    /// Events that the trace could not keep up with.
+    pub(crate) dropped: u64,
+}
+
+/// A stretch of the card's time, or an instant.
+#[derive(Debug, Clone)]
+pub(crate) struct Span {
+    pub(crate) kind: Kind,
+    pub(crate) lane: Lane,
+    /// During which command or work request.
+    pub(crate) parent: Option<usize>,
+    /// Ns of the card's clock.
+    pub(crate) start: i64,
+    /// Ns of the card's clock.
+    pub(crate) end: i64,
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) facts: Vec<(String, String)>,
+    pub(crate) failed: Option<String>,
+    pub(crate) detail: Option<Detail>,
+    /// Translation entries that passed: addresses of pages.
+    pub(crate) entries: Vec<u64>,
+}
+
+/// What it can be found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A command of this opcode.
+    Command(u16),
+    /// A work request of this queue pair; of a UMR, the key that it changes.
+    Work(u32, Option<u32>),
+    /// Anything else.
+    Other,
+}
+
+/// More are not kept: a page of so many could not be looked at.
+const MOST: usize = 200_000;
+
+/// Reads a trace.
+pub(crate) fn read(trace: &[u8]) -> Result<Card, Error> {
+    let mut builder = Builder::default();
+    for entry in TraceReader::new(trace)? {
+        match entry? {
+            trace::Entry::Event(event) => builder.take(&event),
+            trace::Entry::Dropped { count, .. } => builder.card.dropped += count,
+            trace::Entry::Settings { .. } => {}
+        }
+        if builder.card.spans.len() > MOST {
+            builder.card.dropped += 1;
+            builder.card.spans.truncate(MOST);
+        }
+    }
+    Ok(builder.card)
+}
+
+#[derive(Default)]
+struct Builder {
+    card: Card,
+    /// Commands that are not answered, by slot.
+    commands: HashMap<u64, usize>,
+    /// The last work request of each queue pair.
+    work: HashMap<u64, usize>,
+    /// What the card is busy with.
+    current: Option<usize>,
+}
+
+impl Builder {
+    fn take(&mut self, event: &TraceEvent) {
+        let number = |name: &str| event.number(name).unwrap_or_default();
+        match event.point {
+            // Registers are read for the driver's health poll all the time.
+            Point::RegisterRead | Point::Mailbox => {}
+            Point::Command => {
+                let opcode = event.opcode().unwrap_or(Opcode(0));
+                let index = self.push(event, None, Lane::Card, Kind::Command(opcode.0));
+                self.edit(index, |span| {
+                    span.title = Some(format!("card: {}", opcode_name(opcode)));
+                    span.facts = important(event);
+                    span.entries = entries_of_command(event);
+                });
+                self.commands.insert(number("slot"), index);
+                self.current = Some(index);
+            }
+            Point::Reply => self.reply(event),
+            Point::WorkRequest => {
+                let key = event.field("mlx5_wqe_umr_ctrl_seg.flags").is_some();
+                let key = key.then(|| event.field("imm").unwrap_or_default() as u32);
+                let kind = Kind::Work(number("qpn") as u32, key);
+                let index = self.push(event, None, Lane::Card, kind);
+                self.edit(index, |span| {
+                    span.title = Some(work_title(event));
+                    span.facts = important(event);
+                });
+                self.work.insert(number("qpn"), index);
+                self.current = Some(index);
+            }
+            Point::Completion => {
+                let parent = self.work.get(&number("qpn")).copied();
+                let index = self.push(event, parent, Lane::Card, Kind::Other);
+                let failed = completion_error(event);
+                self.edit(index, |span| {
+                    span.title = Some("card: completion".to_owned());
+                    span.failed = failed.clone();
+                });
+                if let Some(parent) = parent {
+                    self.edit(parent, |span| {
+                        span.end = event.time as i64;
+                        span.failed = failed;
+                    });
+                }
+            }
+            _ => self.other(event),
+        }
+    }
+
+    fn reply(&mut self, event: &TraceEvent) {
+        let parent = self.commands.remove(&event.number("slot").unwrap_or_default());
+        let index = self.push(event, parent, Lane::Card, Kind::Other);
+        let status = event.field("status").unwrap_or_default();
+        let syndrome = event.field("syndrome").unwrap_or_default();
+        let delivered = event.number("delivery").unwrap_or_default();
+        let failed = if status != 0 {
+            let name = layouts::Status(status as u8).name().unwrap_or("unknown");
+            Some(format!("status {name} ({status:#x}), syndrome {syndrome:#x}"))
+        } else if delivered != 0 {
+            Some(format!("delivery status {}", event.value_name("delivery").unwrap_or("unknown")))
+        } else {
+            None
+        };
+        self.edit(index, |span| {
+            span.title = Some("card: answer".to_owned());
+            span.facts = important(event);
+            span.failed = failed.clone();
+        });
+        if let Some(parent) = parent {
+            self.edit(parent, |span| {
+                span.end = event.time as i64;
+                span.failed = failed;
+            });
+        }
+    }
+
+    fn other(&mut self, event: &TraceEvent) {
+        let (lane, title) = match event.point {
+            Point::Doorbell => (Lane::Bus, Some("bus: doorbell")),
+            Point::Interrupt => (Lane::Bus, Some("bus: interrupt")),
+            Point::DmaRead => (Lane::Bus, Some("bus: the card reads memory")),
+            Point::DmaWrite => (Lane::Bus, Some("bus: the card writes memory")),
+            Point::DmaCopy => (Lane::Bus, Some("bus: the card copies memory")),
+            Point::DmaExchange | Point::RegisterWrite => (Lane::Bus, None),
+            Point::Create => (Lane::Card, Some("card: made")),
+            Point::Modify => (Lane::Card, Some("card: changed")),
+            Point::Destroy => (Lane::Card, Some("card: destroyed")),
+            Point::Translation => (Lane::Card, Some("card: the key is asked")),
+            Point::PacketSent => (Lane::Card, Some("card: packet sent")),
+            Point::PacketReceived => (Lane::Card, Some("card: packet received")),
+            _ => (Lane::Card, None),
+        };
+        // A doorbell and a register write begin something: they are part of nothing.
+        let parent = match event.point {
+            Point::Doorbell | Point::RegisterWrite => None,
+            _ => self.current,
+        };
+        let index = self.push(event, parent, lane, Kind::Other);
+        let refused = event.word("refused").map(|why| format!("refused: {why}"));
+        self.edit(index, |span| {
+            span.title = title.map(str::to_owned);
+            span.failed = refused;
+            if event.point == Point::DmaRead {
+                span.entries = entries(&event.bytes);
+            }
+        });
+    }
+
+    fn push(&mut self, event: &TraceEvent, parent: Option<usize>, lane: Lane, kind: Kind) -> usize {
+        let time = event.time as i64;
+        self.card.spans.push(Span {
+            kind,
+            lane,
+            parent,
+            start: time,
+            end: time,
+            name: event.structure.as_deref().unwrap_or(event.point.name()).to_owned(),
+            title: None,
+            facts: values(event),
+            failed: None,
+            detail: detail(event),
+            entries: Vec::new(),
+        });
+        self.card.spans.len() - 1
+    }
+
+    fn edit(&mut self, index: usize, edit: impl FnOnce(&mut Span)) {
+        if let Some(span) = self.card.spans.get_mut(index) {
+            edit(span);
+        }
+    }
+}
+
+pub(crate) fn opcode_name(opcode: Opcode) -> String {
+    opcode.name().map_or_else(|| format!("command {:#x}", opcode.0), str::to_owned)
+}
+
+fn work_title(event: &TraceEvent) -> String {
+    let named = event.fields().into_iter().find(|field| field.path.is("opcode"));
+    let name = named.and_then(|field| field.name);
+    format!("card: work request {}", name.unwrap_or("of an unknown kind"))
+}
+
+fn completion_error(event: &TraceEvent) -> Option<String> {
+    (event.structure.as_deref() == Some("mlx5_err_cqe")).then(|| {
+        let syndrome = event.field("syndrome").unwrap_or_default();
+        format!("completion with error, syndrome {syndrome:#x}")
+    })
+}
+
+/// What stands beside the bytes.
+fn values(event: &TraceEvent) -> Vec<(String, String)> {
+    let text = |name: &str| match (event.word(name), event.number(name)) {
+        (Some(word), _) => word.to_owned(),
+        (None, Some(number)) => match event.value_name(name) {
+            Some(known) => known.to_owned(),
+            None if ["len", "index", "vector", "eqn"].contains(&name) => number.to_string(),
+            None => format!("{number:#x}"),
+        },
+        (None, None) => String::new(),
+    };
+    let names = event.values.iter().map(|(name, _)| name.to_string());
+    names.map(|name| (name.clone(), text(&name))).collect()
+}
+
+/// Fields that people ask for, of whatever structure.
+fn important(event: &TraceEvent) -> Vec<(String, String)> {
+    const NAMES: &[&str] = &[
+        "start_addr",
+        "len",
+        "length",
+        "log_page_size",
+        "pd",
+        "access_mode_1_0",
+        "translations_octword_size",
+        "translations_octword_actual_size",
+        "mkey_index",
+        "xlt_octowords",
+        "raddr",
+        "rkey",
+        "lkey",
+        "addr",
+        "byte_count",
+        "syndrome",
+    ];
+    let wanted = |field: &&Decoded| NAMES.contains(&field.path.last()) && !field.is_zero();
+    event
+        .fields()
+        .iter()
+        .filter(wanted)
+        .map(|field| (field.path.last().to_owned(), text(field)))
+        .collect()
+}
+
+fn text(field: &Decoded) -> String {
+    match (&field.content, field.name) {
+        (_, Some(name)) => name.to_owned(),
+        (Content::Number(number), None) => format!("{number:#x}"),
+        (Content::Bytes(bytes), None) => hex(bytes),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Bytes that are shown.
+const SHOWN: usize = 1024;
+
+fn detail(event: &TraceEvent) -> Option<Detail> {
+    if event.bytes.is_empty() {
+        return None;
+    }
+    let fields = event.fields();
+    let shown = fields.iter().filter(|field| !field.is_zero());
+    Some(Detail {
+        structure: event.structure.as_deref().unwrap_or("data").to_owned(),
+        fields: shown.take(SHOWN).map(|field| (field.path.to_string(), text(field))).collect(),
+        bytes: hex(event.bytes.get(..SHOWN).unwrap_or(&event.bytes)),
+        length: event.length,
+    })
+}
+
+/// Where the list of pages begins in a CREATE_MKEY command.
+const CREATE_MKEY_LIST: usize = 0x110;
+
+fn entries_of_command(event: &TraceEvent) -> Vec<u64> {
+    match event.structure.as_deref() {
+        Some("create_mkey_in") => entries(event.bytes.get(CREATE_MKEY_LIST..).unwrap_or_default()),
+        _ => Vec::new(),
+    }
+}
+
+/// A list of pages: addresses, with rights in the lowest bits.
+fn entries(bytes: &[u8]) -> Vec<u64> {
+    let words =
+        bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_be_bytes));
+    words.map(|entry| entry & !0xfff).collect()
+}

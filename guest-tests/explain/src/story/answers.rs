@@ -1,0 +1,180 @@
+//! Answers to what people ask of a call.
+
+use std::collections::BTreeMap;
+
+use super::build::{Sources, opcode};
+use super::{Frames, Lane, Span, Story, frames as lists};
+use crate::format::Value;
+use crate::names::Category;
+use crate::spans;
+use crate::words::duration;
+
+/// Everything below a span, itself included.
+fn within(story: &Story, call: usize) -> Vec<usize> {
+    let mut list = vec![call];
+    let mut at = 0;
+    while let Some(&parent) = list.get(at) {
+        list.extend(story.below(parent).map(|(index, _)| index));
+        at += 1;
+    }
+    list
+}
+
+/// The guest's own spans among them, with what was fetched.
+fn guest<'a>(sources: &'a Sources<'_>, list: &[usize]) -> Vec<&'a spans::Span> {
+    let told = sources.guest.spans.iter().zip(&sources.of_guest);
+    told.filter(|(_, told)| told.is_some_and(|told| list.contains(&told)))
+        .map(|(span, _)| span)
+        .collect()
+}
+
+fn number(values: &BTreeMap<String, Value>, name: &str) -> Option<u64> {
+    match values.get(name) {
+        Some(Value::Number(number)) => Some(*number as u64),
+        _ => None,
+    }
+}
+
+pub(super) fn frames(story: &Story, sources: &Sources<'_>, call: usize) -> Option<Frames> {
+    let list = within(story, call);
+    let guest = guest(sources, &list);
+    let memory =
+        guest.iter().find(|span| span.name == "ib_umem_get" && !span.arguments.is_empty())?;
+    let address = number(&memory.arguments, "address")?;
+    let length = number(&memory.arguments, "length")?;
+    let chosen = guest.iter().find(|span| span.name == "ib_umem_find_best_pgsz");
+    let page_size = chosen.and_then(|span| number(&span.results, "ret")).unwrap_or(4096);
+    let mapped = guest.iter().find(|span| span.name == "dma_map_sgtable")?;
+    let pages = lists::pages(mapped);
+    let entries = entries(sources, &list, &pages);
+    Some(Frames::new(address, length, page_size, &pages, &entries))
+}
+
+/// The list of translations that the card read: of what it read for this call, the one that begins
+/// where the guest's list begins, or the longest.
+fn entries(sources: &Sources<'_>, list: &[usize], pages: &[u64]) -> Vec<u64> {
+    let card = sources.card.spans.iter().zip(&sources.of_card);
+    let read = card.filter(|(_, told)| told.is_some_and(|told| list.contains(&told)));
+    let mut lists: Vec<&Vec<u64>> = read.map(|(span, _)| &span.entries).collect();
+    lists.retain(|entries| !entries.is_empty());
+    let same = lists.iter().find(|entries| entries.first() == pages.first());
+    same.map(|entries| entries.to_vec()).unwrap_or_default()
+}
+
+pub(super) fn answers(
+    story: &Story,
+    sources: &Sources<'_>,
+    call: usize,
+    frames: Option<&Frames>,
+) -> Vec<String> {
+    let list = within(story, call);
+    let guest = guest(sources, &list);
+    let mut lines = vec![time(story, call, &list)];
+    lines.extend(memory(&guest));
+    lines.extend(key(&guest));
+    lines.extend(commands(&guest));
+    lines.extend(frames.and_then(translations));
+    lines
+}
+
+/// Where the time went.
+fn time(story: &Story, call: usize, list: &[usize]) -> String {
+    let mut sums: BTreeMap<Category, i64> = BTreeMap::new();
+    for &index in list {
+        let Some(span) = story.spans.get(index) else { continue };
+        let own = |span: &Span| matches!(span.lane, Lane::User | Lane::Kernel);
+        if own(span) {
+            let inner = story.below(index).filter(|(_, inner)| own(inner));
+            let inner: i64 = inner.map(|(_, inner)| inner.end - inner.start).sum();
+            *sums.entry(span.category).or_default() += (span.end - span.start - inner).max(0);
+        }
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|&(_, sum)| -sum);
+    let total = story.spans.get(call).map_or(0, |span| span.end - span.start);
+    let share = |&(category, sum): &(Category, i64)| {
+        format!("{} {} ({} %)", category.text(), duration(sum), sum * 100 / total.max(1))
+    };
+    let parts: Vec<String> = sums.iter().take(5).map(share).collect();
+    format!("time: {} = {}", duration(total), parts.join(", "))
+}
+
+fn memory(guest: &[&spans::Span]) -> Option<String> {
+    let pin = guest.iter().find(|span| span.name == "pin_user_pages_fast")?;
+    let pages: u64 = guest
+        .iter()
+        .filter(|span| span.name == "pin_user_pages_fast")
+        .filter_map(|span| number(&span.results, "ret"))
+        .filter(|&pages| pages < 1 << 31)
+        .sum();
+    let slow: Vec<_> = guest.iter().filter(|span| span.name == "__gup_longterm_locked").collect();
+    let faulted: u64 = slow.iter().filter_map(|span| number(&span.results, "ret")).sum();
+    let wanted = number(&pin.arguments, "pages").unwrap_or(0);
+    let how = match slow.is_empty() {
+        true => "all by walking the page tables without a lock".to_owned(),
+        false => {
+            format!("{faulted} of them by faulting them in, under the lock of the address space")
+        }
+    };
+    let runs = guest.iter().find(|span| span.name == "dma_map_sgtable");
+    let runs = runs.and_then(|span| number(&span.arguments, "entries"));
+    let runs = runs.map_or(String::new(), |runs| format!("; they lie in {runs} runs"));
+    Some(format!("pinned: {pages} pages of {wanted} asked for at once, {how}{runs}"))
+}
+
+/// Whether the cache had a key.
+fn key(guest: &[&spans::Span]) -> Option<String> {
+    let has = |names: &[&str]| guest.iter().any(|span| names.contains(&span.name.as_str()));
+    let took = ["mlx5_mr_cache_alloc", "_mlx5_mr_cache_alloc", "ib_frmr_pool_pop"];
+    let umr = guest.iter().filter(|span| span.name == "mlx5r_umr_post_send_wait").count();
+    let created = guest.iter().filter_map(|span| opcode(span));
+    let created = created.filter(|opcode| opcode.name() == Some("CREATE_MKEY")).count();
+    let work = match umr {
+        0 => String::new(),
+        1 => ", changed by one UMR work request".to_owned(),
+        more => format!(", changed by {more} UMR work requests"),
+    };
+    if !has(&took) && created == 0 && umr == 0 {
+        return None;
+    }
+    Some(match (has(&took), created) {
+        (true, 0) => format!("key: from the driver's cache (hit){work}"),
+        (true, made) => format!("key: the cache was empty, {made} CREATE_MKEY{work}"),
+        (false, 0) => format!("key: its own{work}"),
+        (false, made) => format!("key: made by {made} CREATE_MKEY{work}"),
+    })
+}
+
+fn commands(guest: &[&spans::Span]) -> Option<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for span in guest.iter().filter(|span| span.name == "cmd_exec") {
+        let name = opcode(span).map_or("unknown".to_owned(), crate::card::opcode_name);
+        *counts.entry(name).or_default() += 1;
+    }
+    if counts.is_empty() {
+        return None;
+    }
+    let total: usize = counts.values().sum();
+    let list: Vec<String> =
+        counts.into_iter().map(|(name, count)| format!("{count} {name}")).collect();
+    Some(format!("commands to the card: {total} ({})", list.join(", ")))
+}
+
+fn translations(frames: &Frames) -> Option<String> {
+    let entries = frames.length.div_ceil(frames.page_size);
+    let (both, same) = frames.compared();
+    let compared = match both {
+        0 => "the card's list was not seen".to_owned(),
+        both if both == same => {
+            format!("the card's list is equal to the guest's page frames ({same} compared)")
+        }
+        both => format!("{} of {both} differ from the guest's page frames", both - same),
+    };
+    let pages = frames.pages.max(entries);
+    Some(match frames.page_size {
+        4096 => format!("translations: {pages} entries of 4096 bytes; {compared}"),
+        size => {
+            format!("translations: entries of {size} bytes for {} pages; {compared}", frames.pages)
+        }
+    })
+}

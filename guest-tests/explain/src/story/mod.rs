@@ -1,0 +1,127 @@
+//! The story: spans of all lanes on one clock, each below what it was done for.
+
+mod answers;
+mod build;
+mod failure;
+mod frames;
+mod link;
+
+use serde::Serialize;
+
+pub use frames::{Frames, Line};
+
+use crate::capture::Capture;
+use crate::card::Card;
+use crate::clock::Clock;
+use crate::events::events;
+use crate::names::Category;
+use crate::spans::spans;
+use crate::{Error, card};
+
+/// Everything that is told.
+#[derive(Debug, Serialize)]
+pub struct Story {
+    /// What was run.
+    pub command: String,
+    /// The guest's kernel.
+    pub kernel: String,
+    /// All spans, by the time at which they begin.
+    pub spans: Vec<Span>,
+    /// What is told of each call, in order.
+    pub calls: Vec<Call>,
+    /// Bytes taken apart.
+    pub details: Vec<Detail>,
+    /// How the card's clock was put on the guest's.
+    pub clock: Option<Clock>,
+    /// What the reader should know: records that were lost, a trace that is missing.
+    pub notes: Vec<String>,
+}
+
+/// A stretch of time in which something was done.
+#[derive(Debug, Clone, Serialize)]
+pub struct Span {
+    /// Where it is drawn.
+    pub lane: Lane,
+    /// What it was done for.
+    pub parent: Option<usize>,
+    /// Ns since the command began.
+    pub start: i64,
+    /// Ns since the command began.
+    pub end: i64,
+    /// Its own name: of a function, a system call, an event of the card.
+    pub name: String,
+    /// In words, if it is part of the story.
+    pub title: Option<String>,
+    /// Names and values of the data that passed.
+    pub facts: Vec<(String, String)>,
+    /// What its time is spent on.
+    pub category: Category,
+    /// How it failed.
+    pub failed: Option<String>,
+    /// It had not ended when the trace did.
+    pub open: bool,
+    /// Its bytes: an index of [`Story::details`].
+    pub detail: Option<usize>,
+}
+
+/// Where a span is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// The program and its libraries.
+    User,
+    /// The kernel, for the program.
+    Kernel,
+    /// The kernel's own threads.
+    Worker,
+    /// Interrupt handlers and what runs right after them.
+    Interrupt,
+    /// Between guest and card.
+    Bus,
+    /// The card.
+    Card,
+}
+
+/// One call of the verbs library, or what the kernel did for the program without one.
+#[derive(Debug, Clone, Serialize)]
+pub struct Call {
+    /// Its span.
+    pub span: usize,
+    /// It is told in full even where calls that only prepare are told in a line.
+    pub main: bool,
+    /// Answers to what people ask, a line each.
+    pub answers: Vec<String>,
+    /// The translations of its key beside the guest's page frames.
+    pub frames: Option<Frames>,
+}
+
+/// Bytes of a structure, field by field.
+#[derive(Debug, Clone, Serialize)]
+pub struct Detail {
+    /// The structure's name.
+    pub structure: String,
+    /// Names and values of what is not zero.
+    pub fields: Vec<(String, String)>,
+    /// The bytes in hexadecimal, as many as are kept.
+    pub bytes: String,
+    /// How many bytes there were.
+    pub length: u64,
+}
+
+impl Story {
+    /// Tells it, from what the guest wrote and the card's trace.
+    pub fn new(guest: &[u8], trace: Option<&[u8]>) -> Result<Self, Error> {
+        let capture = Capture::parse(guest)?;
+        let guest = spans(&capture, &events(&capture));
+        let card = match trace {
+            Some(trace) => card::read(trace)?,
+            None => Card::default(),
+        };
+        Ok(build::story(&capture, &guest, &card))
+    }
+
+    /// The spans below one, in the order of time.
+    pub fn below(&self, parent: usize) -> impl Iterator<Item = (usize, &Span)> {
+        self.spans.iter().enumerate().filter(move |(_, span)| span.parent == Some(parent))
+    }
+}

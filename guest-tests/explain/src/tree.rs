@@ -1,0 +1,131 @@
+//! The story for a terminal: an indented tree.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::story::{Call, Lane, Span, Story};
+use crate::words::duration;
+
+/// How it is shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Show {
+    /// Colours.
+    pub colour: bool,
+    /// Every function, and calls that only prepare in full.
+    pub everything: bool,
+}
+
+/// Writes the story.
+pub fn tree(story: &Story, show: Show, to: &mut dyn Write) -> io::Result<()> {
+    let mut tree = Tree { story, show, to };
+    tree.head()?;
+    for call in &story.calls {
+        tree.call(call)?;
+    }
+    tree.foot()
+}
+
+struct Tree<'a> {
+    story: &'a Story,
+    show: Show,
+    to: &'a mut dyn Write,
+}
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const RED: Style = AnsiColor::Red.on_default().bold();
+const GREEN: Style = AnsiColor::Green.on_default();
+
+impl Tree<'_> {
+    fn head(&mut self) -> io::Result<()> {
+        let Story { command, kernel, .. } = self.story;
+        let command = self.styled(BOLD, command);
+        writeln!(self.to, "{command} on Linux {kernel}\n")
+    }
+
+    fn call(&mut self, call: &Call) -> io::Result<()> {
+        self.span(call.span, 0, call.main || self.show.everything)?;
+        if !call.main && !self.show.everything {
+            return Ok(());
+        }
+        for line in &call.answers {
+            let mark = self.styled(GREEN, "→");
+            writeln!(self.to, "{:12}  {mark} {line}", "")?;
+        }
+        writeln!(self.to)
+    }
+
+    /// A line, and the lines of what is below.
+    fn span(&mut self, index: usize, depth: usize, full: bool) -> io::Result<()> {
+        let Some(span) = self.story.spans.get(index) else { return Ok(()) };
+        let shown = span.title.is_some() || span.failed.is_some() || self.show.everything;
+        if shown {
+            self.line(span, depth)?;
+        }
+        if !full {
+            return Ok(());
+        }
+        let below: Vec<usize> = self.story.below(index).map(|(index, _)| index).collect();
+        for inner in below {
+            self.span(inner, depth + usize::from(shown), full)?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, span: &Span, depth: usize) -> io::Result<()> {
+        let name = span.title.as_deref().unwrap_or(&span.name);
+        let own = match &span.title {
+            Some(title) if *title != span.name && span.lane != Lane::User => {
+                format!(" [{}]", span.name)
+            }
+            _ => String::new(),
+        };
+        let facts: Vec<String> =
+            span.facts.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let facts = match facts.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", facts.join(", ")),
+        };
+        let failed = match &span.failed {
+            Some(why) => format!(" {}", self.styled(RED, &format!("failed: {why}"))),
+            None if span.open => " …".to_owned(),
+            None => String::new(),
+        };
+        let time = match span.end - span.start {
+            0 if matches!(span.lane, Lane::Bus | Lane::Card) => String::new(),
+            time => duration(time),
+        };
+        let name = if depth == 0 { self.styled(BOLD, name) } else { name.to_owned() };
+        let own = self.styled(DIM, &own);
+        writeln!(
+            self.to,
+            "{time:>12}  {:indent$}{name}{own}{facts}{failed}",
+            "",
+            indent = depth * 2
+        )
+    }
+
+    fn foot(&mut self) -> io::Result<()> {
+        if let Some(clock) = self.story.clock {
+            let (error, drift) = (duration(clock.error), clock.drift);
+            let text = format!(
+                "The card's clock is put on the guest's to within {error} (drift {drift} in 10⁹). With \
+                 the tracer on, everything takes longer than without: compare shares, not times."
+            );
+            let text = self.styled(DIM, &text);
+            writeln!(self.to, "{text}")?;
+        }
+        for note in &self.story.notes {
+            writeln!(self.to, "Note: {note}.")?;
+        }
+        Ok(())
+    }
+
+    fn styled(&self, style: Style, text: &str) -> String {
+        match self.show.colour && !text.is_empty() {
+            true => format!("{style}{text}{style:#}"),
+            false => text.to_owned(),
+        }
+    }
+}
