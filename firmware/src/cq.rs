@@ -3,7 +3,9 @@
 
 mod post;
 
-use layouts::{Cqc, CreateCqIn, CreateCqOut, DestroyCqIn, ModifyCqIn, QueryCqIn, QueryCqOut};
+use layouts::{
+    Cqc, Cqe64, CreateCqIn, CreateCqOut, DestroyCqIn, ModifyCqIn, QueryCqIn, QueryCqOut,
+};
 
 use crate::error::{self, CmdError};
 use crate::ring::{LOG_ADAPTER_PAGE, PageList};
@@ -127,8 +129,8 @@ fn buffer(
             PageList::new(&fw.page_budget, pas, cqc.log_page_size(), offset, size)?
         }
     };
-    // No entry lies across two pages.
-    if !ring.offset().is_multiple_of(1 << log_stride) {
+    // No half of an entry, which is all that is written at once, lies across two pages.
+    if !ring.offset().is_multiple_of(Cqe64::SIZE as u32) {
         return Err(error::BAD_PAGE_LIST.with(format!("entries from byte {} on", ring.offset())));
     }
     Ok(ring)

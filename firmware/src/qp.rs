@@ -175,7 +175,7 @@ pub struct Qp {
     /// What it remembers of those that it executes.
     pub responder: Responder,
     /// User context that it belongs to.
-    uid: u16,
+    pub uid: u16,
     /// The context as the commands gave it.
     context: [u8; Qpc::SIZE],
 }

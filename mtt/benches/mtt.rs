@@ -163,6 +163,7 @@ fn umr(c: &mut Criterion) {
         key: mtt::key_of(index, 0),
         pd: None,
         qpn: 1,
+        user: false,
         flags: umr_flags::CHECK_FREE,
         mask: mkey_mask::LEN | mkey_mask::START_ADDR | mkey_mask::PD,
         mkc: Mkc(&mkc.0),

@@ -18,6 +18,8 @@
 //! - A key may be destroyed while other keys, windows included, lead to it; what goes through them
 //!   is refused from then on. (No mlx5 status says that windows are bound to a region, and the
 //!   stock driver revokes regions by UMR without looking.)
+//! - A user's queue pair edits keys of its domain, but neither the translations nor the bounds of
+//!   one that leads straight to memory: it would reach what the driver did not give it.
 //! - A KLM of length 0 covers nothing; the driver pads lists with zeros.
 //! - The bits of an MTT entry's address below the page size are not used.
 //! - The null key, as `ibv_alloc_null_mr(3)` has it, drops what is written and reads as zeros, has

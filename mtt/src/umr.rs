@@ -11,7 +11,11 @@ use thiserror::Error;
 
 use crate::context::{Context, flag, unknown_fields};
 use crate::keys::Key;
-use crate::{BadContext, Mtt, index_of, variant_of};
+use crate::{BadContext, Mode, Mtt, index_of, variant_of};
+
+/// The fields that decide, together with the translations, what memory a key leads to.
+const WHERE_TO: u64 =
+    mkey_mask::LEN | mkey_mask::START_ADDR | mkey_mask::PAGE_SIZE | mkey_mask::PAGE_SIZE_5;
 
 /// A UMR work request without its translations.
 #[derive(Clone, Copy)]
@@ -23,6 +27,8 @@ pub struct UmrRequest<'a> {
     pub pd: Option<u32>,
     /// The queue pair that asks.
     pub qpn: u32,
+    /// It is a user's, who must not choose what memory a key leads to.
+    pub user: bool,
     /// [`umr_flags`]; `INLINE` says nothing here.
     pub flags: u8,
     /// [`mkey_mask`]: the fields that change.
@@ -62,6 +68,9 @@ pub enum UmrError {
         /// Of the key.
         pd: u32,
     },
+    /// A user may not change where the key leads, only that of keys that lead to other keys.
+    #[error("a user can't change where key {0:#x} leads")]
+    NotForUsers(u32),
     /// The key is free and must not be.
     #[error("key {0:#x} is free")]
     Free(u32),
@@ -169,7 +178,8 @@ impl Mtt {
 
     /// The context that the key will have.
     fn judge_umr(&self, request: &UmrRequest) -> Result<Context, UmrError> {
-        let &UmrRequest { key: name, pd, qpn, flags, mask, ref mkc, octwords, offset } = request;
+        let &UmrRequest { key: name, pd, qpn, user, flags, mask, ref mkc, octwords, offset } =
+            request;
         let key = self.keys.get(index_of(name)).ok_or(UmrError::UnknownKey(name))?;
         let context = &key.context;
         let free = context.is(flag::FREE);
@@ -183,6 +193,10 @@ impl Mtt {
         let own = |pd_of_key| pd.is_none_or(|pd| pd == pd_of_key);
         if !own(context.pd) {
             return Err(UmrError::PdMismatch { key: name, pd: context.pd });
+        }
+        let leads_to_memory = matches!(context.mode, Mode::Pa | Mode::Mtt);
+        if user && leads_to_memory && (octwords != 0 || mask & WHERE_TO != 0) {
+            return Err(UmrError::NotForUsers(name));
         }
         let (check_free, check_not_free) =
             (flags & umr_flags::CHECK_FREE != 0, flags & umr_flags::CHECK_NOT_FREE != 0);

@@ -346,3 +346,29 @@ fn entries_run_out() {
     mtt.destroy(index_of(key)).unwrap();
     assert_eq!(mtt.filled(), 0);
 }
+
+#[test]
+fn a_user_does_not_choose_where_a_key_leads() {
+    let mut mtt = mtt();
+    let pd = mtt.alloc_pd(1).unwrap();
+    let key = create(&mut mtt, &region(MTT, pd, 0, 0x1000, 4), &pages(&[0xa000, 0]));
+    let mut mkc = region(MTT, pd, 0x100, 0x800, 0);
+    mkc.set_log_page_size(21);
+    mkc.set_rw(false);
+    let user = UmrRequest { pd: Some(pd), user: true, ..change(key, mkey_mask::RW, &mkc) };
+    let refused = Err(UmrError::NotForUsers(key));
+    assert_eq!(mtt.umr(&UmrRequest { octwords: 4, ..user }, &[0; 64]), refused);
+    for bit in [mkey_mask::LEN, mkey_mask::START_ADDR, mkey_mask::PAGE_SIZE, mkey_mask::PAGE_SIZE_5]
+    {
+        assert_eq!(mtt.umr(&UmrRequest { mask: bit | mkey_mask::RW, ..user }, &[]), refused);
+    }
+    // Its rights may change, and it may be invalidated.
+    mtt.umr(&user, &[]).unwrap();
+    assert!(!mtt.info(index_of(key)).unwrap().permits(Access::RemoteWrite));
+    // A key that leads to other keys is the user's own business.
+    let list = create(&mut mtt, &region(KLM, pd, 0, 0x1000, 4), &[]);
+    let entries = padded(klm(0x800, key, 0).to_vec());
+    let mask = mkey_mask::LEN | mkey_mask::START_ADDR;
+    mtt.umr(&UmrRequest { key: list, mask, octwords: 4, ..user }, &entries).unwrap();
+    assert_eq!(read(&mtt, list, 0x100, 8).unwrap(), [at(0xa000, 8)]);
+}

@@ -118,7 +118,9 @@ impl Engine {
         }
         match group {
             Some(gid) => {
-                let members: Vec<u32> = fw.port.multicast.members(&gid).collect();
+                let own_too = fw.qps.get(qpn).is_some_and(|qp| !qp.context().block_lb_mc());
+                let members = fw.port.multicast.members(&gid);
+                let members: Vec<u32> = members.filter(|&m| own_too || m != qpn).collect();
                 if members.is_empty() {
                     self.lose(|| packet.to_string(), "its group has no members");
                 } else {

@@ -131,7 +131,7 @@ impl Engine {
     /// Does what a WQE asks for, or begins to.
     fn execute(&mut self, fw: &mut Firmware, cx: Cx, qpn: u32, wqe: &Wqe) -> Result<Step, Failure> {
         let Some(qp) = fw.qps.get(qpn) else { return Err(BAD_WQE) };
-        let (service, pd) = (qp.service, qp.pd);
+        let (service, pd, user) = (qp.service, qp.pd, qp.uid != 0);
         let (ctrl, opcode) = (wqe.ctrl(), wqe.opcode());
         if let Some(sq) = qp.sq.filter(|sq| ctrl.wqe_index() != sq.next || ctrl.qpn() != qpn) {
             cx.1.mistake("WQE of another place", || {
@@ -149,7 +149,7 @@ impl Engine {
         let moved = match opcode {
             WqeOpcode::NOP => 0,
             WqeOpcode::UMR if !service.is_datagram() => {
-                umr::execute(&mut self.scratch, fw, cx, umr::Asker { service, pd, qpn }, wqe)?
+                umr::execute(&mut self.scratch, fw, cx, umr::Asker { service, pd, qpn, user }, wqe)?
             }
             WqeOpcode::SEND | WqeOpcode::SEND_IMM if service.is_datagram() => {
                 self.send_datagram(fw, cx, qpn, wqe)?

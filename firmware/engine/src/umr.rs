@@ -27,6 +27,8 @@ pub struct Asker {
     pub service: Service,
     pub pd: Option<u32>,
     pub qpn: u32,
+    /// It is a user's.
+    pub user: bool,
 }
 
 /// Carries a UMR out. Returns how many bytes of translations it took over.
@@ -37,13 +39,14 @@ pub fn execute(
     asker: Asker,
     wqe: &Wqe,
 ) -> Result<usize, Failure> {
-    let Asker { service, pd, qpn } = asker;
+    let Asker { service, pd, qpn, user } = asker;
     let umr = WqeUmrCtrlSeg(wqe.part(UMR_CTRL, MKC - UMR_CTRL)?);
     let request = UmrRequest {
         key: wqe.ctrl().umr_mkey(),
         // The driver's own queue may change every key.
         pd: if service == Service::RegUmr { None } else { Some(pd.ok_or(BAD_WQE)?) },
         qpn,
+        user,
         flags: umr.flags(),
         mask: umr.mkey_mask(),
         mkc: Mkc(wqe.part(MKC, TRANSLATIONS - MKC)?),

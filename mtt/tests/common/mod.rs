@@ -127,6 +127,7 @@ pub fn change(key: u32, mask: u64, mkc: &Context) -> UmrRequest<'_> {
         key,
         pd: None,
         qpn: 1,
+        user: false,
         flags: umr_flags::INLINE,
         mask,
         mkc: Mkc(&mkc.0),
