@@ -5,6 +5,7 @@
 //! [`Profile::connectx6`].
 
 use crate::Limits;
+use crate::multicast::{LOG_MAX_GROUPS, MAX_MEMBERS};
 
 /// A capability field, by the name that its layout gives it, and its value.
 pub type Value = (&'static str, u64);
@@ -54,32 +55,54 @@ const CONNECTX6: &[Value] = &[
     // Codes: 8 GIDs, 128 P_Keys.
     ("gid_table_size", 0),
     ("pkey_table_size", 0),
+    ("rts2rts_qp_counters_set_id", 1),
+    ("out_of_seq_cnt", 1),
     ("vport_counters", 1),
+    ("retransmission_q_counters", 1),
     ("max_qp_cnt", 32),
     ("ib_virt", 1),
     ("local_ca_ack_delay", 16),
+    ("enhanced_error_q_counters", 1),
     ("port_type", 0),
     ("num_ports", 1),
     ("log_max_msg", 30),
     ("cqe_version", 1),
-    // Keys have the right for remote atomics. Which operations there are is said by the atomic
-    // capabilities: none yet.
-    ("atomic", 1),
     ("compact_address_vector", 1),
+    ("sctr_data_cqe", 1),
+    // Keys have the right for remote atomics. Which operations there are is said by the atomic
+    // capabilities.
+    ("atomic", 1),
     ("cq_resize", 1),
     ("cq_moderation", 1),
+    ("block_lb_mc", 1),
+    // Memory windows of both types, and invalidation by a peer.
+    ("imaicl", 1),
     ("xrc", 1),
     ("ud", 1),
+    ("uc", 1),
+    ("rc", 1),
     ("uar_4k", 1),
     ("log_pg_sz", 12),
     ("driver_version", 1),
     ("log_bf_reg_size", 9),
     ("max_wqe_sz_sq", 1024),
     ("max_wqe_sz_rq", 512),
+    ("max_qp_mcg", MAX_MEMBERS as u64),
+    ("log_max_mcg", LOG_MAX_GROUPS as u64),
     ("log_max_transport_domain", 12),
     ("log_max_xrcd", 12),
     ("log_max_uctx", 12),
     ("num_of_uars_per_page", 1),
+    ("cqe_128_always", 1),
+];
+
+/// Compare-and-swap and fetch-and-add, plain and extended (masked), of 4 and 8 bytes (a bit for
+/// each size in bytes). The driver may choose that answers come in the host's byte order.
+const CONNECTX6_ATOMIC: &[Value] = &[
+    ("atomic_req_8B_endianness_mode", 1),
+    ("supported_atomic_req_8B_endianness_mode_1", 1),
+    ("atomic_operations", 0b1111),
+    ("atomic_size_qp", 4 | 8),
 ];
 
 const CONNECTX6_2: &[Value] = &[
@@ -101,6 +124,7 @@ impl Profile {
             ("log_max_mkey", log2(limits.mkeys)),
             ("log_max_pd", log2(limits.pds)),
             ("max_num_eqs", limits.eqs.into()),
+            ("log_max_umem", log2(limits.umems)),
             ("device_frequency_mhz", u64::from(device_frequency_khz / 1000)),
             ("device_frequency_khz", device_frequency_khz.into()),
             ("umr_modify_entity_size_disabled", u64::from(!umr)),
@@ -111,7 +135,7 @@ impl Profile {
             psid: "EMU0000000010",
             device_frequency_khz,
             general,
-            atomic: Vec::new(),
+            atomic: CONNECTX6_ATOMIC.to_vec(),
             general2: CONNECTX6_2.to_vec(),
         }
     }

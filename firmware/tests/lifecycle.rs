@@ -174,6 +174,33 @@ fn capabilities_are_kept_within_their_maxima() {
 }
 
 #[test]
+fn the_driver_chooses_how_answers_of_atomics_come_and_nothing_else() {
+    const ATOMIC: u16 = 3 << 1;
+    let mut f = Fixture::off();
+    f.ok(Opcode::ENABLE_HCA, 0, 0x10, 0xc, |_| {});
+    let caps = |f: &mut Fixture, current| {
+        let out = query_caps(f, ATOMIC | current);
+        let caps = AtomicCaps(&out);
+        (caps.atomic_operations(), caps.atomic_size_qp(), caps.atomic_req_8B_endianness_mode())
+    };
+    assert_eq!((caps(&mut f, 0), caps(&mut f, 1)), ((0xf, 0xc, 1), (0xf, 0xc, 0)));
+    assert!(!f.fw.caps.atomics_in_host_order());
+    let set = |f: &mut Fixture, mode| {
+        f.run(Opcode::SET_HCA_CAP, ATOMIC, 0x1010, 0x10, |input| {
+            AtomicCaps(&mut input[0x10..]).set_atomic_req_8B_endianness_mode(mode);
+        })
+        .0
+    };
+    // The driver sends nothing but what it chooses.
+    assert_eq!(set(&mut f, 1), Status::OK);
+    assert_eq!(caps(&mut f, 1), (0xf, 0xc, 1));
+    assert!(f.fw.caps.atomics_in_host_order());
+    assert_eq!(set(&mut f, 2), Status::BAD_PARAM);
+    f.ok(Opcode::DISABLE_HCA, 0, 0x10, 0xc, |_| {});
+    assert!(!f.fw.caps.atomics_in_host_order(), "as after power-on");
+}
+
+#[test]
 fn every_capability_of_the_profile_has_a_field() {
     let limits = firmware::Limits::default();
     let profile = firmware::profile::Profile::connectx6(&limits, true);
