@@ -91,7 +91,9 @@ impl Engine {
             match sent.awaits {
                 Awaits::Nothing => {}
                 Awaits::Data => {
-                    lost = Some(sent.first.plus(sent.answered));
+                    if reached as u32 >= sent.answered {
+                        lost = Some(sent.first.plus(sent.answered));
+                    }
                     break;
                 }
                 Awaits::Ack => {
@@ -109,13 +111,23 @@ impl Engine {
             requester.retries = retries;
             requester.rnr_retries = rnr_retries;
             requester.deadline = None;
+            requester.overtaken = None;
         }
         self.retire(fw, cx, qpn);
         if let Some(psn) = lost {
-            fw.count(qpn, |counters| counters.implied_nak_seq_err += 1);
-            self.go_back(fw, qpn, psn);
+            self.overtaken(fw, cx, qpn, psn);
         }
         lost.is_none()
+    }
+
+    /// A later packet was answered before this one, whose data must have been lost (IBA 9.9.2.4.3).
+    fn overtaken(&mut self, fw: &mut Firmware, cx: Cx, qpn: u32, psn: Psn) {
+        let Some(qp) = fw.qps.get_mut(qpn) else { return };
+        if qp.requester.overtaken.replace(psn) == Some(psn) {
+            return;
+        }
+        fw.count(qpn, |counters| counters.implied_nak_seq_err += 1);
+        self.send_again(fw, cx, qpn);
     }
 
     /// The packet with this PSN was not executed, those before it were.
@@ -196,8 +208,7 @@ impl Engine {
             // Seen already.
             ..0 => return Ok(()),
             1.. => {
-                fw.count(qpn, |counters| counters.implied_nak_seq_err += 1);
-                self.go_back(fw, qpn, expected);
+                self.overtaken(fw, cx, qpn, expected);
                 return Ok(());
             }
         }
@@ -222,6 +233,7 @@ impl Engine {
         let requester = &mut qp.requester;
         (requester.retries, requester.rnr_retries) = (retries, rnr_retries);
         requester.deadline = None;
+        requester.overtaken = None;
         if let Some(oldest) = requester.in_flight.front_mut() {
             oldest.answered += header.packets;
             if oldest.answered == oldest.packets {

@@ -182,10 +182,8 @@ impl Engine {
             Kind::Send(_) | Kind::Write(..) if psn.plus(header.packets).since(expected) > 0 => {
                 self.reply(fw, cx, qpn, Answer::Nak(expected, Nak::Sequence));
             }
-            Kind::Send(_) | Kind::Write(..) => {
-                if asks_for_answer(&header.kind) {
-                    self.reply(fw, cx, qpn, Answer::Ack(expected.plus(u32::MAX)));
-                }
+            Kind::Send(_) | Kind::Write(..) if asks_for_answer(&header.kind) => {
+                self.reply(fw, cx, qpn, Answer::Ack(expected.plus(u32::MAX)));
             }
             Kind::Atomic(_) => {
                 let kept = qp.responder.atomics.iter().find(|(at, _)| *at == psn).copied();

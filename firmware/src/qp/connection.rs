@@ -102,6 +102,9 @@ pub struct Requester {
     pub rnr_retries: u8,
     /// Nothing is sent before the receiver's time is over.
     pub rnr_wait: bool,
+    /// The last packet that was sent again because a later one was answered before it. Until
+    /// something is answered, that is not done twice.
+    pub overtaken: Option<Psn>,
     /// When what is in flight counts as lost, in ns; `None`: nothing is waited for.
     pub deadline: Option<u64>,
     /// The engine's timer for `deadline`, or for an earlier one, is set.

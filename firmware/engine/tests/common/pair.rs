@@ -25,7 +25,17 @@ impl Pair {
     }
 
     pub fn with(service: QpType, fill: impl Fn(&mut Qpc<&mut [u8]>)) -> Self {
+        Self::prepared(service, |_| {}, fill)
+    }
+
+    /// With `prepare` before the queue pairs are made.
+    pub fn prepared(
+        service: QpType,
+        prepare: impl FnOnce(&mut Bench),
+        fill: impl Fn(&mut Qpc<&mut [u8]>),
+    ) -> Self {
         let mut bench = Bench::new();
+        prepare(&mut bench);
         let (a_cq, b_cq) = (bench.cq(5), bench.cq(5));
         let a = bench.qp(&QpOptions::new(service, a_cq.cqn, a_cq.cqn));
         let b = bench.qp(&QpOptions::new(service, b_cq.cqn, b_cq.cqn));
