@@ -20,6 +20,7 @@ pub mod mkey;
 pub mod multicast;
 pub mod objects;
 pub mod pages;
+pub mod pma;
 pub mod port;
 pub mod profile;
 pub mod qp;

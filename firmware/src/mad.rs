@@ -1,11 +1,12 @@
-//! MAD_IFC: the subnet management agent of the port answers the datagrams that the host's MAD
-//! layer hands it (`ib_mad`'s process_mad, `smpquery -D`).
+//! MAD_IFC: the agents of the port answer the datagrams that the host's MAD layer hands them
+//! (`ib_mad`'s process_mad): subnet management (`smpquery -D`) here, performance management in
+//! [`pma`].
 
-use layouts::{MadIfcIn, MadIfcOut, Smp};
+use layouts::{MadIfcIn, MadIfcOut, PerfMad, Smp};
 
 use crate::error::{self, CmdError};
 use crate::port::{self, own_port};
-use crate::{Cx, Firmware};
+use crate::{Cx, Firmware, pma};
 
 const MAD_SIZE: usize = 256;
 const MAD_AT: usize = 0x10;
@@ -14,14 +15,14 @@ const ATTRIBUTE: std::ops::Range<usize> = 0x40..0x80;
 
 const CLASS_LID_ROUTED: u8 = 0x01;
 const CLASS_DIRECTED_ROUTE: u8 = 0x81;
-const METHOD_GET: u8 = 0x01;
+pub(crate) const METHOD_GET: u8 = 0x01;
 const METHOD_GET_RESP: u8 = 0x81;
 /// Direction bit of a directed-route packet on its way back (IBA 14.2.1.2).
 const DIRECTION_BACK: u16 = 0x8000;
 /// IBA 13.4.7: the combination of method and attribute is not supported.
-const STATUS_UNSUPPORTED: u16 = 3 << 2;
+pub(crate) const STATUS_UNSUPPORTED: u16 = 3 << 2;
 /// IBA 13.4.7: a field of the attribute or its modifier has an invalid value.
-const STATUS_INVALID: u16 = 7 << 2;
+pub(crate) const STATUS_INVALID: u16 = 7 << 2;
 
 const NODE_DESCRIPTION: u16 = 0x10;
 const NODE_INFO: u16 = 0x11;
@@ -46,6 +47,13 @@ pub fn mad_ifc(
     let directed = match smp.mgmt_class() {
         CLASS_LID_ROUTED => false,
         CLASS_DIRECTED_ROUTE => true,
+        pma::CLASS => {
+            let mut mad = PerfMad(&mut *smp.0);
+            let status = pma::attribute(fw, &mut mad);
+            mad.set_method(METHOD_GET_RESP);
+            mad.set_status(status);
+            return Ok(());
+        }
         class => {
             return Err(error::BAD_MAD.with(format!("management class {class:#x}")));
         }

@@ -108,3 +108,66 @@ fn the_port_counts_packets_and_bytes() {
     assert_eq!(told(true), [(1, 100), (2, 200), (3, 300), (4, 1 << 40)]);
     assert_eq!(told(false), [(0, 0); 4]);
 }
+
+/// A performance management datagram.
+fn perf(w: &mut World, method: u8, attribute: u16, port: u8, select: u16) -> (u16, [u8; 0x100]) {
+    let out = w.f.ok(Opcode::MAD_IFC, 0, 0x110, 0x110, |i| {
+        MadIfcIn(&mut *i).set_port(1);
+        let mut mad = PerfMad(&mut i[0x10..]);
+        mad.set_mgmt_class(0x04);
+        mad.set_method(method);
+        mad.set_tid(0x5678);
+        mad.set_attr_id(attribute);
+        mad.port_counters_mut().set_port_select(port);
+        mad.port_counters_mut().set_counter_select(select);
+    });
+    let reply = PerfMad(&out[0x10..]);
+    assert_eq!((reply.method(), reply.tid()), (0x81, 0x5678));
+    (reply.status(), out[0x10..].try_into().unwrap())
+}
+
+#[test]
+fn the_performance_agent_shows_and_resets_the_counters() {
+    const GET: u8 = 1;
+    const SET: u8 = 2;
+    let mut w = World::new();
+    let counters = &mut w.f.fw.port.counters;
+    counters.received_unicast.add(1, 100);
+    counters.transmitted_unicast.add(2, 200);
+    counters.received_multicast.add(3, 300);
+    counters.transmitted_multicast.add(4, 1 << 40);
+    let (status, reply) = perf(&mut w, GET, 0x12, 1, 0);
+    let basic = PerfMad(&reply[..]);
+    let basic = basic.port_counters();
+    assert_eq!((status, basic.port_select(), basic.port_rcv_data()), (0, 1, 100));
+    assert_eq!(basic.port_xmit_data(), u32::MAX, "it stops at its end");
+    assert_eq!((basic.port_xmit_pkts(), basic.port_rcv_pkts()), (6, 4));
+    let (_, reply) = perf(&mut w, GET, 0x1d, 0xff, 0);
+    let wide = PerfMad(&reply[..]);
+    let wide = wide.port_counters_ext();
+    assert_eq!((wide.port_xmit_data(), wide.port_rcv_data()), ((1 << 38) + 50, 100));
+    assert_eq!((wide.port_unicast_xmit_pkts(), wide.port_multicast_xmit_pkts()), (2, 4));
+    assert_eq!((wide.port_unicast_rcv_pkts(), wide.port_multicast_rcv_pkts()), (1, 3));
+    // Data sent, and packets received.
+    let (status, reply) = perf(&mut w, SET, 0x12, 1, 1 << 12 | 1 << 15);
+    let basic = PerfMad(&reply[..]);
+    let basic = basic.port_counters();
+    assert_eq!((status, basic.port_xmit_data(), basic.port_rcv_pkts()), (0, 0, 0));
+    assert_eq!((basic.port_rcv_data(), basic.port_xmit_pkts()), (100, 6));
+    // Packets sent to groups.
+    let (_, reply) = perf(&mut w, SET, 0x1d, 1, 1 << 6);
+    let wide = PerfMad(&reply[..]);
+    assert_eq!(wide.port_counters_ext().port_xmit_pkts(), 2);
+    perf(&mut w, SET, 0x1d, 1, 0xff);
+    assert_eq!(w.f.fw.port.counters, firmware::counters::PortCounters::default());
+
+    let (status, reply) = perf(&mut w, GET, 0x01, 0, 0);
+    let info = PerfMad(&reply[..]);
+    let info = info.class_port_info();
+    assert_eq!((status, info.capability_mask()), (0, 1 << 9));
+    for (method, attribute, port, expected) in
+        [(GET, 0x12, 2, 0x1c), (GET, 0x10, 1, 0x0c), (SET, 0x01, 1, 0x0c), (5, 0x12, 1, 0x0c)]
+    {
+        assert_eq!(perf(&mut w, method, attribute, port, 0).0, expected);
+    }
+}

@@ -147,5 +147,5 @@ fn the_agent_refuses_the_rest() {
         assert_eq!(status, Status::OK);
         assert_eq!(Smp(&reply).status(), expected, "method {method} attribute {attribute:#x}");
     }
-    assert_eq!(smp(&mut f, 0x04, 1, 0x11, 0).0, Status::BAD_PKT, "no subnet management class");
+    assert_eq!(smp(&mut f, 0x06, 1, 0x11, 0).0, Status::BAD_PKT, "device management");
 }

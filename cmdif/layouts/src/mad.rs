@@ -87,3 +87,77 @@ layout! {
         link_speed_ext_enabled: u8 = 0x3c[4:0],
     }
 }
+
+layout! {
+    /// The common MAD header (13.4.2) and a performance management datagram's attribute (16.1.1).
+    PerfMad = "ib_perf_mad", 0x100 {
+        base_version: u8 = 0x00[31:24],
+        mgmt_class: u8 = 0x00[23:16],
+        class_version: u8 = 0x00[15:8],
+        /// Response bit and method.
+        method: u8 = 0x00[7:0],
+        status: u16 = 0x04[31:16],
+        tid: u64 = 0x08[63:0],
+        attr_id: u16 = 0x10[31:16],
+        attr_mod: u32 = 0x14[31:0],
+    }
+    parts {
+        /// The attribute.
+        class_port_info: ClassPortInfo = 0x40,
+        port_counters: PortCounters = 0x40,
+        port_counters_ext: PortCountersExt = 0x40,
+    }
+}
+
+layout! {
+    /// ClassPortInfo (13.4.8.1), without where to redirect and to send traps.
+    ClassPortInfo = "ib_class_port_info", 0x48 {
+        base_version: u8 = 0x00[31:24],
+        class_version: u8 = 0x00[23:16],
+        capability_mask: u16 = 0x00[15:0],
+        capability_mask2: u32 = 0x04[31:5],
+        resp_time_value: u8 = 0x04[4:0],
+    }
+}
+
+layout! {
+    /// PortCounters (16.1.3.5).
+    PortCounters = "ib_port_counters", 0x2c {
+        port_select: u8 = 0x00[23:16],
+        counter_select: u16 = 0x00[15:0],
+        symbol_error_counter: u16 = 0x04[31:16],
+        link_error_recovery_counter: u8 = 0x04[15:8],
+        link_downed_counter: u8 = 0x04[7:0],
+        port_rcv_errors: u16 = 0x08[31:16],
+        port_rcv_remote_physical_errors: u16 = 0x08[15:0],
+        port_rcv_switch_relay_errors: u16 = 0x0c[31:16],
+        port_xmit_discards: u16 = 0x0c[15:0],
+        port_xmit_constraint_errors: u8 = 0x10[31:24],
+        port_rcv_constraint_errors: u8 = 0x10[23:16],
+        counter_select2: u8 = 0x10[15:8],
+        local_link_integrity_errors: u8 = 0x10[7:4],
+        excessive_buffer_overrun_errors: u8 = 0x10[3:0],
+        vl15_dropped: u16 = 0x14[15:0],
+        port_xmit_data: u32 = 0x18[31:0],
+        port_rcv_data: u32 = 0x1c[31:0],
+        port_xmit_pkts: u32 = 0x20[31:0],
+        port_rcv_pkts: u32 = 0x24[31:0],
+        port_xmit_wait: u32 = 0x28[31:0],
+    }
+}
+
+layout! {
+    /// PortCountersExtended (16.1.4.11).
+    PortCountersExt = "ib_port_counters_ext", 0x48 {
+        port_select: u8 = 0x00[23:16],
+        counter_select: u16 = 0x00[15:0],
+        port_xmit_data: u64 = 0x08[63:0],
+        port_rcv_data: u64 = 0x10[63:0],
+        port_xmit_pkts: u64 = 0x18[63:0],
+        port_rcv_pkts: u64 = 0x20[63:0],
+        port_unicast_xmit_pkts: u64 = 0x28[63:0],
+        port_unicast_rcv_pkts: u64 = 0x30[63:0],
+        port_multicast_xmit_pkts: u64 = 0x38[63:0],
+        port_multicast_rcv_pkts: u64 = 0x40[63:0],
+    }
+}

@@ -34,6 +34,7 @@ const OTHERS: &[&LayoutInfo] = &[
     &QpDoorbellRecord::INFO,
     &CqDoorbellRecord::INFO,
     &Smp::INFO,
+    &PerfMad::INFO,
 ];
 
 /// Every structure, each once; one that is inside others comes before them.
