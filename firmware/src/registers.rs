@@ -1,9 +1,11 @@
 //! ACCESS_REG: the registers of the port and the node.
 
 use layouts::{
-    AccessRegisterIn, AccessRegisterOut, PmtuReg, PpcntReg, PtysReg, PvlcReg, RegisterId,
+    AccessRegisterIn, AccessRegisterOut, IbExtPortCntrsGrpDataLayout, PmtuReg, PpcntReg, PtysReg,
+    PvlcReg, RegisterId,
 };
 
+use crate::counters::PortCounters;
 use crate::error::{self, CmdError};
 use crate::port;
 use crate::{Cx, Firmware};
@@ -124,12 +126,13 @@ fn pvlc(_fw: &mut Firmware, read: bool, data: &mut [u8]) -> Result<(), CmdError>
     Ok(())
 }
 
-/// PPCNT: port counters. No link, no errors: the InfiniBand groups are all zero.
-fn ppcnt(_fw: &mut Firmware, read: bool, data: &mut [u8]) -> Result<(), CmdError> {
+/// PPCNT: port counters, by group. No link, no errors: those are all zero.
+fn ppcnt(fw: &mut Firmware, read: bool, data: &mut [u8]) -> Result<(), CmdError> {
     const INFINIBAND_PORT_COUNTERS: u8 = 0x20;
     const INFINIBAND_EXTENDED_PORT_COUNTERS: u8 = 0x21;
     read_only(read)?;
-    let (port, group) = (PpcntReg(&*data).local_port(), PpcntReg(&*data).grp());
+    let asked = PpcntReg(&*data);
+    let (port, group, clear) = (asked.local_port(), asked.grp(), asked.clr());
     port::own_port(port)?;
     if !matches!(group, INFINIBAND_PORT_COUNTERS | INFINIBAND_EXTENDED_PORT_COUNTERS) {
         return Err(error::BAD_VALUE.with(format!("counter group {group:#x}")));
@@ -138,5 +141,40 @@ fn ppcnt(_fw: &mut Firmware, read: bool, data: &mut [u8]) -> Result<(), CmdError
     let mut reg = PpcntReg(data);
     reg.set_local_port(port);
     reg.set_grp(group);
+    if group == INFINIBAND_EXTENDED_PORT_COUNTERS {
+        traffic(&fw.port.counters, &mut reg.ib_ext_port_cntrs_grp_data_layout_mut());
+        if clear {
+            fw.port.counters = PortCounters::default();
+        }
+    }
     Ok(())
+}
+
+/// Packets, and bytes (the driver divides them by four for who asks for performance counters).
+fn traffic(counters: &PortCounters, out: &mut IbExtPortCntrsGrpDataLayout<&mut [u8]>) {
+    let PortCounters {
+        received_unicast: got,
+        transmitted_unicast: sent,
+        received_multicast: got_of_groups,
+        transmitted_multicast: sent_to_groups,
+    } = counters;
+    macro_rules! set {
+        ($($high:ident $low:ident = $value:expr;)*) => {
+            $( out.$high(($value >> 32) as u32); out.$low($value as u32); )*
+        };
+    }
+    set! {
+        set_port_xmit_data_high set_port_xmit_data_low =
+            sent.octets.wrapping_add(sent_to_groups.octets);
+        set_port_rcv_data_high set_port_rcv_data_low =
+            got.octets.wrapping_add(got_of_groups.octets);
+        set_port_xmit_pkts_high set_port_xmit_pkts_low =
+            sent.packets.wrapping_add(sent_to_groups.packets);
+        set_port_rcv_pkts_high set_port_rcv_pkts_low =
+            got.packets.wrapping_add(got_of_groups.packets);
+        set_port_unicast_xmit_pkts_high set_port_unicast_xmit_pkts_low = sent.packets;
+        set_port_multicast_xmit_pkts_high set_port_multicast_xmit_pkts_low = sent_to_groups.packets;
+        set_port_unicast_rcv_pkts_high set_port_unicast_rcv_pkts_low = got.packets;
+        set_port_multicast_rcv_pkts_high set_port_multicast_rcv_pkts_low = got_of_groups.packets;
+    }
 }

@@ -105,8 +105,33 @@ fn the_port_counts_packets_and_bytes() {
         ]
         .map(|traffic| (traffic.packets(), traffic.octets()))
     };
+    assert_eq!(told(false), [(1, 100), (2, 200), (3, 300), (4, 1 << 40)]);
     assert_eq!(told(true), [(1, 100), (2, 200), (3, 300), (4, 1 << 40)]);
     assert_eq!(told(false), [(0, 0); 4]);
+}
+
+#[test]
+fn the_register_tells_the_same() {
+    let mut w = World::new();
+    w.f.fw.port.counters.transmitted_unicast.add(2, 1 << 33 | 200);
+    w.f.fw.port.counters.transmitted_multicast.add(3, 300);
+    let mut told = |clear| {
+        let out = w.f.ok(Opcode::ACCESS_REG, 1, 0x110, 0x110, |i| {
+            AccessRegisterIn(&mut *i).set_register_id(RegisterId::PPCNT.0);
+            let mut reg = PpcntReg(&mut i[0x10..]);
+            reg.set_local_port(1);
+            reg.set_grp(0x21);
+            reg.set_clr(clear);
+        });
+        let reg = PpcntReg(&out[0x10..]);
+        let told = reg.ib_ext_port_cntrs_grp_data_layout();
+        (
+            (told.port_xmit_data_high(), told.port_xmit_data_low()),
+            (told.port_xmit_pkts_low(), told.port_unicast_xmit_pkts_low()),
+        )
+    };
+    assert_eq!(told(true), ((2, 500), (5, 2)));
+    assert_eq!(told(false), ((0, 0), (0, 0)), "cleared");
 }
 
 /// A performance management datagram.
