@@ -5,6 +5,7 @@
 #[path = "../../../tests/common/mod.rs"]
 mod firmware_fixture;
 pub mod pair;
+pub mod regions;
 
 use dma::Dma;
 use engine::Engine;
