@@ -1,8 +1,8 @@
 //! Capabilities: what the device can do at most, and what the driver has set it to.
 
 use layouts::{
-    AtomicCaps, CmdHcaCap, CmdHcaCap2, LayoutInfo, QueryHcaCapIn, QueryHcaCapOut, SetHcaCapIn,
-    get_bits, set_bits,
+    AtomicCaps, CapType, CmdHcaCap, CmdHcaCap2, LayoutInfo, QueryHcaCapIn, QueryHcaCapOut,
+    SetHcaCapIn, get_bits, set_bits,
 };
 
 use crate::error::{self, CmdError};
@@ -151,14 +151,20 @@ impl Caps {
     }
 }
 
-/// QUERY_HCA_CAP. Operation modifier: type << 1, and 1 for the current values, 0 for the maxima.
+/// QUERY_HCA_CAP. Operation modifier: type << 1, and 1 for the current values, 0 for the maxima. A
+/// type that cards of this kind have, but of which nothing is offered here, is all zeros.
 pub fn query(
     fw: &mut Firmware,
     cx: &Cx,
     _input: QueryHcaCapIn<&[u8]>,
     out: QueryHcaCapOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
-    let set = fw.caps.set(cx.op_mod >> 1)?;
+    let code = cx.op_mod >> 1;
+    if fw.caps.set(code).is_err() && CapType(code).name().is_some() {
+        cx.probe.missing("capability type", code, CapType(code));
+        return Ok(());
+    }
+    let set = fw.caps.set(code)?;
     let image = if cx.op_mod & 1 == 1 { &set.current } else { &set.max };
     for (to, from) in out.0.iter_mut().skip(AT).zip(image) {
         *to = *from;
