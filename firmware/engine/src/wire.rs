@@ -30,7 +30,7 @@ pub enum Fate {
 }
 
 /// Decides what happens to packets.
-pub trait Cable {
+pub trait Cable: Send {
     /// What happens to one packet of `len` bytes of payload.
     fn fate(&mut self, header: &Header, len: u64) -> Fate;
 }

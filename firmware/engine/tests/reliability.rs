@@ -3,8 +3,7 @@
 
 mod common;
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use common::pair::{Pair, inline, local, operands, remote, wqe};
 use common::{FIRST_PSN, failure};
@@ -16,13 +15,13 @@ use proptest::prelude::*;
 /// A cable that a test decides for.
 struct Rule<F>(F);
 
-impl<F: FnMut(&Header) -> Fate> Cable for Rule<F> {
+impl<F: FnMut(&Header) -> Fate + Send> Cable for Rule<F> {
     fn fate(&mut self, header: &Header, _len: u64) -> Fate {
         self.0(header)
     }
 }
 
-fn cable(pair: &mut Pair, rule: impl FnMut(&Header) -> Fate + 'static) {
+fn cable(pair: &mut Pair, rule: impl FnMut(&Header) -> Fate + Send + 'static) {
     pair.bench.engine.set_cable(Some(Box::new(Rule(rule))));
 }
 
@@ -94,10 +93,10 @@ fn a_lost_acknowledgement_is_asked_for_again() {
 fn who_is_never_answered_gives_up() {
     let mut pair = counted();
     let (to, rkey, a) = (pair.to, pair.rkey, pair.a.qpn);
-    let tries = Rc::new(RefCell::new(0));
+    let tries = Arc::new(Mutex::new(0));
     let count = tries.clone();
     cable(&mut pair, move |_| {
-        *count.borrow_mut() += 1;
+        *count.lock().unwrap() += 1;
         Fate::Lost
     });
     let began = pair.bench.f.fw.now;
@@ -110,7 +109,7 @@ fn who_is_never_answered_gives_up() {
     assert_eq!(failure(&seen[1]), (CqeSyndrome::WR_FLUSH_ERR, 0xf9));
     assert_eq!(pair.bench.state(a), QpState::ERR);
     // Each of the two packets once, and twice more.
-    assert_eq!(*tries.borrow(), 6);
+    assert_eq!(*tries.lock().unwrap(), 6);
     assert_eq!(counters(&mut pair).local_ack_timeout_err, 3);
     assert!(pair.bench.f.fw.now >= began + 3 * 8192);
 }
@@ -185,11 +184,11 @@ fn an_atomic_is_executed_once_however_often_it_arrives() {
 fn a_fence_waits_for_reads() {
     let mut pair = counted();
     let (from, to, rkey, lkey) = (pair.from, pair.to, pair.rkey, pair.bench.lkey);
-    let order = Rc::new(RefCell::new(Vec::new()));
+    let order = Arc::new(Mutex::new(Vec::new()));
     let log = order.clone();
     // The read's first answer is late.
     cable(&mut pair, move |header| {
-        log.borrow_mut().push(header.kind.name());
+        log.lock().unwrap().push(header.kind.name());
         let first = header.psn.get() == FIRST_PSN;
         if header.kind == Kind::ReadData && first { Fate::Late(1000) } else { Fate::Arrives }
     });
@@ -198,9 +197,9 @@ fn a_fence_waits_for_reads() {
     WqeCtrlSeg(&mut write[..]).set_fence(2);
     pair.post(WqeOpcode::RDMA_WRITE, &write);
     pair.go();
-    assert_eq!(*order.borrow(), ["RDMA READ request", "RDMA READ response"]);
+    assert_eq!(*order.lock().unwrap(), ["RDMA READ request", "RDMA READ response"]);
     pair.bench.wait(1000);
-    assert_eq!(order.borrow().last(), Some(&"ACK"));
+    assert_eq!(order.lock().unwrap().last(), Some(&"ACK"));
     assert_eq!(pair.drain_a().len(), 2);
     assert_eq!(pair.bytes(to + 512, 100), pair.bytes(from, 100), "what the read brought");
 }
