@@ -8,7 +8,7 @@ mod tests;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use control::{Refusal, Request};
+use control::{Refusal, RefusalKind, Request};
 use dma::{Bus, Dma, DmaError};
 use function::{BAR0_SIZE, Config, Wake};
 use serde_json::Value;
@@ -18,6 +18,7 @@ use crate::irq::Vectors;
 use crate::memory::{GuestMemory, give_back};
 use crate::pci::{CONFIG_SIZE, ConfigSpace, Effect, MSIX_BAR_SIZE, MSIX_PENDING_AT, OutOfRange};
 use crate::record::{Card, Recorder};
+use crate::tracer::{StartTraceError, TraceOptions, Tracer};
 
 /// What can be read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +56,7 @@ pub struct Endpoint {
     /// The client's descriptors for interrupts.
     pub vectors: Vectors,
     clock: Instant,
+    tracer: Option<Tracer>,
 }
 
 impl Endpoint {
@@ -66,7 +68,14 @@ impl Endpoint {
             memory: GuestMemory::new(),
             vectors: Vectors::default(),
             clock: Instant::now(),
+            tracer: None,
         }
+    }
+
+    /// Traces what happens from now on; `name` is what the trace calls the function.
+    pub fn trace(&mut self, options: TraceOptions, name: &str) -> Result<(), StartTraceError> {
+        self.tracer = Some(Tracer::start(options, name, self.clock, self.card.probe())?);
+        Ok(())
     }
 
     /// Nanoseconds since the function exists: the card's clock.
@@ -125,13 +134,30 @@ impl Endpoint {
 
     /// Answers one control request.
     pub fn control(&mut self, request: &Request) -> Result<Value, Refusal> {
+        if let Request::Trace { level, filter } = request {
+            return self.control_trace(level.as_deref(), filter.as_deref());
+        }
         let Self { card, config, memory, vectors, .. } = self;
         card.control(&HostBus { config, memory, vectors }, request)
     }
 
+    fn control_trace(
+        &mut self,
+        level: Option<&str>,
+        filter: Option<&str>,
+    ) -> Result<Value, Refusal> {
+        let Some(tracer) = &mut self.tracer else {
+            let message = "nothing is traced: the card was started without --trace".into();
+            return Err(Refusal { kind: RefusalKind::NotFound, message });
+        };
+        tracer.change(level, filter, self.card.probe())?;
+        serde_json::to_value(tracer.status())
+            .map_err(|error| Refusal { kind: RefusalKind::BadRequest, message: error.to_string() })
+    }
+
     /// Function-level reset. What the client has mapped and its descriptors stay: they are not the function's.
     pub fn reset(&mut self) {
-        let Self { card, config, memory: _, vectors, clock: _ } = self;
+        let Self { card, config, memory: _, vectors, clock: _, tracer: _ } = self;
         card.reset();
         config.reset();
         vectors.forget_pending();

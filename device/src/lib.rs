@@ -7,4 +7,5 @@ pub mod memory;
 pub mod pci;
 pub mod record;
 pub mod server;
+pub mod tracer;
 pub mod vfio_user;

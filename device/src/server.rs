@@ -22,6 +22,7 @@ use trace::WriteError;
 use crate::control_server::ControlServer;
 use crate::endpoint::Endpoint;
 use crate::record::Recorder;
+use crate::tracer::{StartTraceError, TraceOptions};
 use crate::vfio_user::{BindError, Connection, Disconnect, Listener, Progress};
 
 /// What to serve and where.
@@ -33,6 +34,8 @@ pub struct Options {
     pub control: Option<PathBuf>,
     /// Where to record to; the file must not exist. Without, nothing is recorded.
     pub record: Option<PathBuf>,
+    /// What to trace; without, nothing is.
+    pub trace: Option<TraceOptions>,
     /// What the card is like.
     pub config: Config,
 }
@@ -55,6 +58,14 @@ pub enum StartError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// The trace.
+    #[error("cannot trace to {path}: {source}")]
+    Trace {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        source: StartTraceError,
     },
     /// The operating system refused something else.
     #[error("cannot start the event loop: {0}")]
@@ -122,7 +133,8 @@ struct Ready {
 impl Server {
     /// Makes the sockets. From here on clients can connect; they are served by [`Server::run`].
     pub fn bind(options: Options) -> Result<Self, StartError> {
-        let Options { socket, control, record, config } = options;
+        let Options { socket, control, record, trace, config } = options;
+        let name = socket.display().to_string();
         let poll = Poll::new()?;
         let listener = listen(socket)?;
         register(poll.registry(), &listener, LISTENER, Interest::READABLE)?;
@@ -134,7 +146,11 @@ impl Server {
             Recorder::create(&path, &config)
                 .map_err(|source| StartError::Recording { path, source })
         });
-        let endpoint = Endpoint::new(&config, recorder.transpose()?);
+        let mut endpoint = Endpoint::new(&config, recorder.transpose()?);
+        if let Some(trace) = trace {
+            let path = trace.file.clone();
+            endpoint.trace(trace, &name).map_err(|source| StartError::Trace { path, source })?;
+        }
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let stopper = Stopper { asked: Arc::default(), waker };
         Ok(Self {

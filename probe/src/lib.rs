@@ -139,25 +139,24 @@ impl Probe {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
 
     #[derive(Debug, Default)]
-    struct Told(Rc<RefCell<Vec<String>>>);
+    struct Told(Arc<Mutex<Vec<String>>>);
 
     impl Hook for Told {
         fn at(&self, now: u64, site: &Site<'_>) {
-            self.0.borrow_mut().push(format!("{now} {site:?}"));
+            self.0.lock().unwrap().push(format!("{now} {site:?}"));
         }
     }
 
     #[test]
     fn only_what_is_armed_is_computed_and_told() {
         let probe = Probe::new();
-        let told = Rc::default();
-        probe.install(Box::new(Told(Rc::clone(&told))));
+        let told = Arc::default();
+        probe.install(Box::new(Told(Arc::clone(&told))));
         let computed = Cell::new(0);
         let value = || {
             computed.set(computed.get() + 1);
@@ -171,6 +170,6 @@ mod tests {
         assert_eq!(computed.get(), 1);
         let expected = "40 Site { point: Interrupt, layout: None, bytes: [], values: \
                         [(\"vector\", Number(7)), (\"why\", Word(\"test\"))] }";
-        assert_eq!(*told.borrow(), [expected]);
+        assert_eq!(*told.lock().unwrap(), [expected]);
     }
 }

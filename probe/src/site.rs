@@ -72,7 +72,7 @@ layout! {
 /// Whoever wants to know what happens at the points that are armed: a trace, faults.
 ///
 /// A fault will want to answer what is to happen instead: this is the place for that.
-pub trait Hook: fmt::Debug {
+pub trait Hook: fmt::Debug + Send {
     /// Something happens. `now` is the function's clock in ns.
     fn at(&self, now: u64, site: &Site<'_>);
 }

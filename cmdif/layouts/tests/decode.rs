@@ -1,6 +1,6 @@
 //! Taking structures apart by their descriptions.
 
-use layouts::decode::{Content, Decoded, decode};
+use layouts::decode::{Content, Decoded, decode, decode_at};
 use layouts::*;
 
 fn none(_: &str) -> Option<u64> {
@@ -49,6 +49,19 @@ fn bits_without_a_field_are_raw() {
     assert_eq!(number(&fields, "raw[8]"), Some(0x0100_0000));
     assert_eq!(fields.iter().filter(|field| field.path.last() == "raw").count(), 2);
     assert_eq!(fields.last().unwrap().path.to_string(), "raw[0xc]");
+}
+
+#[test]
+fn a_part_of_a_structure_has_the_fields_in_it() {
+    let fields = decode_at(&InitialSegment::INFO, 0x1fc, &[0x80, 0, 0, 1]);
+    assert_eq!(number(&fields, "initializing"), Some(1));
+    assert_eq!(number(&fields, "raw[0]"), Some(1));
+    let fields = decode_at(&InitialSegment::INFO, 0x230, &[0, 0x16, 0, 7]);
+    assert_eq!(number(&fields, "health_buffer.fw_version"), Some(0x16_0007));
+    assert!(decode_at(&InitialSegment::INFO, 0x2008, &[]).is_empty());
+    // Fields that are only partly there, and bytes between registers, are raw.
+    let fields = decode_at(&InitialSegment::INFO, 2, &[1, 2]);
+    assert_eq!(fields.len(), 1);
 }
 
 #[test]

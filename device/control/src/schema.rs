@@ -78,6 +78,24 @@ pub enum Request {
     /// Registers, commands and fields that the guest touched and the device does not model →
     /// [`Missing`].
     Missing {},
+    /// The card as a tree, for people → [`Node`].
+    Inspect {
+        /// Which node, as `qps/0x45`; the empty one is all of it, long lists cut short.
+        #[serde(default)]
+        node: String,
+        /// At most this many children of a list (and at most 2048).
+        #[serde(default = "default_page")]
+        limit: u32,
+    },
+    /// Trace something else, or, with neither, only ask → [`TraceStatus`].
+    Trace {
+        /// `off`, `commands`, `work`, `dma` or `all`; without it, the level stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        level: Option<String>,
+        /// Only events that match; an empty one is none. Without it, the filter stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        filter: Option<String>,
+    },
 }
 
 fn default_page() -> u32 {
@@ -229,4 +247,34 @@ pub enum Translation {
 pub struct Missing {
     /// What was touched and how often, e.g. `opcode 0x826 QUERY_CONG_STATISTICS` → 2.
     pub touched: BTreeMap<String, u64>,
+}
+
+/// Reply to [`Request::Trace`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceStatus {
+    /// Where the trace goes.
+    pub file: String,
+    /// How much is traced.
+    pub level: String,
+    /// Only events that match this.
+    pub filter: Option<String>,
+    /// Events noted so far.
+    pub events: u64,
+    /// Events that were dropped because the file could not keep up.
+    pub dropped: u64,
+}
+
+/// Reply to [`Request::Inspect`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Its name under its parent.
+    pub name: String,
+    /// What is known of it. Which names there are may change with every version.
+    pub values: serde_json::Map<String, serde_json::Value>,
+    /// What is in it.
+    pub children: Vec<Node>,
+    /// How many more children there are.
+    pub more: u64,
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use control::{
-    Answer, Envelope, Greeting, Missing, Mkey, MkeyPage, Request, SCHEMA, Status, Translation,
+    Answer, Envelope, Greeting, Missing, Mkey, MkeyPage, Node, Request, SCHEMA, Status,
+    TraceStatus, Translation,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -45,22 +46,26 @@ fn examples_are_of_their_types() {
                     Request::Mkeys { .. } => "mkeys",
                     Request::Translate { .. } => "translate",
                     Request::Missing {} => "missing",
+                    Request::Trace { .. } => "trace",
+                    Request::Inspect { .. } => "inspect",
                 }),
                 "status" => drop(check::<Status>(text)),
                 "mkey" => drop(check::<Mkey>(text)),
                 "mkeys" => drop(check::<MkeyPage>(text)),
                 "translation" => drop(check::<Translation>(text)),
                 "missing" => drop(check::<Missing>(text)),
+                "trace" => drop(check::<TraceStatus>(text)),
+                "node" => drop(check::<Node>(text)),
                 other => panic!("an example of unknown type {other}"),
             }
         }
     }
-    assert_eq!(requests, ["status", "mkey", "mkeys", "translate", "missing"]);
+    assert_eq!(requests, ["status", "mkey", "mkeys", "translate", "missing", "trace", "inspect"]);
 }
 
 #[test]
 fn each_request_has_a_section() {
-    for name in ["status", "mkey", "mkeys", "translate", "missing"] {
+    for name in ["status", "mkey", "mkeys", "translate", "missing", "trace", "inspect"] {
         assert!(DOCUMENT.contains(&format!("\n## `{name}`\n")), "no section on {name}");
     }
     assert!(DOCUMENT.contains(&format!("Schema {SCHEMA}.")));

@@ -1,5 +1,7 @@
 //! Answers to the control socket.
 
+mod tree;
+
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::ControlFlow;
@@ -26,7 +28,7 @@ const ACCESSES: [(Access, mtt::Access); 5] = [
 ];
 
 pub(crate) fn answer(
-    firmware: &Firmware,
+    firmware: &mut Firmware,
     probe: &Probe,
     bus: &dyn Bus,
     request: &Request,
@@ -53,6 +55,16 @@ pub(crate) fn answer(
             serde_json::to_value(translate(firmware, bus, question, *skip, limit))
         }
         Request::Missing {} => serde_json::to_value(Missing { touched: probe.touched() }),
+        Request::Inspect { node, limit } => {
+            let limit = (*limit).min(MAX_KEYS) as usize;
+            serde_json::to_value(tree::node(firmware, probe, bus, node, limit)?)
+        }
+        Request::Trace { .. } => {
+            return Err(Refusal {
+                kind: RefusalKind::BadRequest,
+                message: "a trace is not the card's own affair".into(),
+            });
+        }
     };
     reply.map_err(|e| Refusal { kind: RefusalKind::BadRequest, message: e.to_string() })
 }

@@ -147,7 +147,7 @@ impl Function {
         bus: &dyn Bus,
         request: &control::Request,
     ) -> Result<serde_json::Value, control::Refusal> {
-        inspect::answer(&self.firmware, &self.probe, bus, request)
+        inspect::answer(&mut self.firmware, &self.probe, bus, request)
     }
 }
 

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Subcommand, ValueEnum};
 use control::{
-    Access, Client, ClientError, Hex, Missing, Mkey, MkeyPage, Piece, RefusalKind, Request, Status,
-    Translation,
+    Access, Client, ClientError, Hex, Missing, Mkey, MkeyPage, Node, Piece, RefusalKind, Request,
+    Status, TraceStatus, Translation,
 };
 use serde::Serialize;
 
@@ -63,6 +63,34 @@ enum Question {
     },
     /// What the guest touched and the card does not model
     Missing,
+    /// The card as a tree, or one node of it
+    Inspect {
+        /// As qps, qps/0x45 or mkeys/0x17ef00
+        #[arg(default_value = "")]
+        node: String,
+        /// At most so many of a list
+        #[arg(long, default_value = "1024")]
+        limit: u32,
+    },
+    /// How the running trace goes
+    Trace {
+        #[command(subcommand)]
+        change: Option<TraceChange>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum TraceChange {
+    /// Trace more or less from now on: off, commands, work, dma or all
+    Level {
+        /// How much
+        level: String,
+    },
+    /// Trace only events that match from now on; without an expression, all
+    Filter {
+        /// As point=command or qpn=0x45
+        expression: Option<String>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -157,6 +185,21 @@ impl Ctl {
             Question::Missing => {
                 let missing: Missing = client.ask(Request::Missing {})?;
                 Ok(self.answer(&missing, text::missing))
+            }
+            Question::Inspect { ref node, limit } => {
+                let node: Node = client.ask(Request::Inspect { node: node.clone(), limit })?;
+                Ok(self.answer(&node, text::node))
+            }
+            Question::Trace { ref change } => {
+                let (level, filter) = match change {
+                    None => (None, None),
+                    Some(TraceChange::Level { level }) => (Some(level.clone()), None),
+                    Some(TraceChange::Filter { expression }) => {
+                        (None, Some(expression.clone().unwrap_or_default()))
+                    }
+                };
+                let status: TraceStatus = client.ask(Request::Trace { level, filter })?;
+                Ok(self.answer(&status, text::trace))
             }
         }
     }

@@ -9,6 +9,7 @@ mod qemu_args;
 mod replay;
 mod run;
 mod serve;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,8 @@ enum Command {
     Run(run::Run),
     /// Ask a running card
     Ctl(ctl::Ctl),
+    /// Show a trace
+    Trace(trace::Trace),
     /// Play a recording to a new card and compare what it answers
     Replay(replay::Replay),
     /// Show or clear what `run` keeps between runs
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Run(run) => run.run(),
         Command::Ctl(ctl) => ctl.run(),
+        Command::Trace(trace) => trace.run(),
         Command::Replay(replay) => replay.run(),
         Command::Cache(cache) => cache.run(),
     }

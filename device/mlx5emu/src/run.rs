@@ -17,6 +17,7 @@ use signal_hook::iterator::Signals;
 use crate::CANNOT_START;
 use crate::config::CardOptions;
 use crate::output::fail;
+use crate::trace::TraceArguments;
 
 /// Lines of a log that are shown when something failed.
 const TAIL: usize = 30;
@@ -38,6 +39,8 @@ pub struct Run {
     /// Record everything that the card is told and answers, for `mlx5emu replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    #[command(flatten)]
+    trace: TraceArguments,
     /// The guest's processors
     #[arg(long, default_value = "2", value_name = "N")]
     smp: u32,
@@ -158,6 +161,7 @@ impl Run {
         for (name, value) in given {
             arguments.extend(value.into_iter().flat_map(|value| [name.into(), value]));
         }
+        arguments.extend(self.trace.arguments());
         Ok(Card { program, arguments, control: self.control.clone(), talks })
     }
 }

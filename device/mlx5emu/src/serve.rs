@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 use crate::config::CardOptions;
 use crate::output::{fail, finish};
 use crate::qemu_args::qemu_args;
+use crate::trace::TraceArguments;
 use crate::{FAILED, USAGE};
 
 /// Options of `serve`.
@@ -30,6 +31,8 @@ pub struct Serve {
     /// Record everything that the card is told and answers, for `mlx5emu replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    #[command(flatten)]
+    trace: TraceArguments,
     /// Write a line to this file descriptor when QEMU can connect, and close it
     #[arg(long, value_name = "N")]
     ready_fd: Option<RawFd>,
@@ -84,8 +87,13 @@ impl Serve {
         if let Some(path) = &control {
             log::debug!("control socket {}", path.display());
         }
-        let options =
-            Options { socket: self.socket.clone(), control, record: self.record.clone(), config };
+        let options = Options {
+            socket: self.socket.clone(),
+            control,
+            record: self.record.clone(),
+            trace: self.trace.options(),
+            config,
+        };
         Server::bind(options).map(Some).map_err(|error| error.to_string())
     }
 

@@ -13,6 +13,7 @@ use std::path::Path;
 use control::{Refusal, Request};
 use dma::Bus;
 use function::{Config, Function, Wake};
+use probe::Probe;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use trace::{Event, Next, WriteError, Writer};
@@ -31,6 +32,11 @@ impl Card {
     /// A new card that is recorded to `recorder`.
     pub fn new(config: &Config, recorder: Option<Recorder>) -> Self {
         Self { function: Function::new(config), recorder }
+    }
+
+    /// See [`Function::probe`].
+    pub fn probe(&self) -> &Probe {
+        self.function.probe()
     }
 
     /// See [`Function::bar_read`].
@@ -97,7 +103,7 @@ struct Header {
 }
 
 /// Name and version of this program.
-const PROGRAM: &str = concat!("mlx5emu ", env!("CARGO_PKG_VERSION"));
+pub(crate) const PROGRAM: &str = concat!("mlx5emu ", env!("CARGO_PKG_VERSION"));
 
 /// Writes a recording. An error is kept until [`Card::flush`] asks.
 pub struct Recorder {

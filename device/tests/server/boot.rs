@@ -15,7 +15,7 @@ use crate::running::Running;
 const MEMORY: u64 = 256 << 20;
 
 /// Boots, registers and deregisters memory, and shuts down. In between the control socket is asked.
-fn session(running: &Running) {
+pub fn session(running: &Running) {
     let port = VfioUser::connect(&running.socket(), MEMORY).unwrap();
     let mut driver = Driver::new(port);
     let mut device = driver.power_on().unwrap();
@@ -126,14 +126,14 @@ fn a_changed_input_shows() {
     let dir = running.stop();
     let bytes = std::fs::read(dir.path().join("recording")).unwrap();
 
-    let mut reader = trace::Reader::new(&bytes[..]).unwrap();
+    let mut reader = ::trace::Reader::new(&bytes[..]).unwrap();
     let mut changed = Vec::new();
-    let mut writer = trace::Writer::new(&mut changed).unwrap();
+    let mut writer = ::trace::Writer::new(&mut changed).unwrap();
     let mut at = None;
     while let Some(record) = reader.next_record().unwrap() {
-        let event = trace::Event::decode(record).unwrap();
+        let event = ::trace::Event::decode(record).unwrap();
         // The first thing that the card reads of the guest is a command.
-        let first = at.is_none() && matches!(event, trace::Event::DmaRead { outcome: Ok(_), .. });
+        let first = at.is_none() && matches!(event, ::trace::Event::DmaRead { outcome: Ok(_), .. });
         let mut body = record.body.to_vec();
         if first {
             at = Some(record.index);

@@ -5,3 +5,4 @@ mod config_space;
 mod control;
 mod lifecycle;
 mod running;
+mod trace;

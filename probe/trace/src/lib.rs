@@ -6,6 +6,7 @@ mod event;
 mod filter;
 mod log;
 mod reader;
+mod show;
 mod writer;
 
 pub use event::{Event, EventError, Next};
@@ -15,6 +16,7 @@ pub use log::{
     TraceReader, TraceValue,
 };
 pub use reader::{End, ReadError, Reader, Record};
+pub use show::{Perfetto, Text, json};
 pub use writer::{TooLong, WriteError, Writer};
 
 /// First bytes of a file.

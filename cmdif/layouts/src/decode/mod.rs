@@ -71,6 +71,14 @@ pub fn decode(layout: &'static LayoutInfo, bytes: &[u8], hints: Hints<'_>) -> Ve
     decoder.finish(root)
 }
 
+/// The fields that `bytes`, which were found at byte `at` of the structure `layout`, hold wholly.
+pub fn decode_at(layout: &'static LayoutInfo, at: usize, bytes: &[u8]) -> Vec<Decoded> {
+    let mut decoder = Decoder::new(bytes, &|_| None);
+    let root = Step { name: layout.name, structure: None, index: None };
+    decoder.within(root, |decoder| decoder.window(layout, at));
+    decoder.finish(root)
+}
+
 /// The state of taking one structure apart.
 struct Decoder<'a> {
     /// The bytes, with zeros behind them so that every word of them can be read.
@@ -142,6 +150,24 @@ impl<'a> Decoder<'a> {
                 let step = Step::part(part.name, part.layout.name);
                 self.within(step, |decoder| decoder.structure(part.layout, begin));
             }
+        }
+    }
+
+    /// What lies wholly in our bytes when they begin at byte `at` of the structure.
+    fn window(&mut self, layout: &'static LayoutInfo, at: usize) {
+        let (first, end) = (at * 8, (at + self.len) * 8);
+        for field in layout.fields {
+            if field.bit < first || field.bit + field.width > end || !at.is_multiple_of(4) {
+                continue;
+            }
+            let value = get_bits(&self.bytes, field.bit - first, field.width);
+            self.cover(field.bit - first, field.width);
+            let name = names::value(layout.name, field.name, value);
+            self.push(Step::named(field.name), Content::Number(value), name);
+        }
+        for part in layout.parts.iter().filter(|part| part.byte <= at) {
+            let step = Step::part(part.name, part.layout.name);
+            self.within(step, |decoder| decoder.window(part.layout, at - part.byte));
         }
     }
 

@@ -52,6 +52,15 @@ impl Path {
         text.rsplit('.').all(|wanted| own.next().is_some_and(|step| step.is(wanted)))
     }
 
+    /// The same for people: of an inner structure's two names the shorter, as `mkc.pd`.
+    pub fn brief(&self) -> String {
+        let short = |step: &Step| {
+            let name = step.structure.filter(|own| own.len() < step.name.len());
+            Step { name: name.unwrap_or(step.name), ..*step }
+        };
+        Self(self.0.iter().map(short).collect()).to_string()
+    }
+
     /// The field's own name.
     pub fn last(&self) -> &'static str {
         self.0.last().map_or("", |step| step.name)

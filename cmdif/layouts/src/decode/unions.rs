@@ -2,8 +2,8 @@
 
 use crate::{
     AccessRegisterIn, ArrayInfo, CapType, Eqe, EventType, GeneralObjInCmdHdr, LayoutInfo, McamReg,
-    McqiReg, ModifyCqIn, Opcode, PageFaultType, PartInfo, PpcntReg, RegisterId, SetHcaCapIn, Smp,
-    capability, register,
+    McqiReg, ModifyCqIn, Opcode, PageFaultType, PartInfo, PerfMad, PpcntReg, RegisterId,
+    SetHcaCapIn, Smp, capability, register,
 };
 
 use super::Hints;
@@ -42,6 +42,12 @@ pub(super) fn applies(
             1 => Some("access_regs1"),
             2 => Some("access_regs2"),
             3 => Some("access_regs3"),
+            _ => None,
+        }),
+        "ib_perf_mad" => by_name(match PerfMad(bytes).attr_id() {
+            0x01 => Some("class_port_info"),
+            0x12 => Some("port_counters"),
+            0x1d => Some("port_counters_ext"),
             _ => None,
         }),
         "ib_smp" => by_name(match Smp(bytes).attr_id() {
@@ -119,7 +125,7 @@ fn event_part(eqe: Eqe<&[u8]>) -> Option<&'static str> {
 }
 
 /// What an array of a structure holds, when that follows from something else: the register of
-/// ACCESS_REG, a subnet management packet.
+/// ACCESS_REG, a management datagram.
 pub(super) fn inside(
     layout: &LayoutInfo,
     array: &ArrayInfo,
@@ -130,13 +136,18 @@ pub(super) fn inside(
         "access_register_in" => AccessRegisterIn(bytes).register_id(),
         "access_register_out" => hints("register_id")? as u16,
         "mad_ifc_in" | "mad_ifc_out" => {
-            let class = Smp(bytes.get(array.byte..)?).mgmt_class();
-            return SUBNET_MANAGEMENT.contains(&class).then_some(&Smp::INFO);
+            return match Smp(bytes.get(array.byte..)?).mgmt_class() {
+                SUBNET_BY_LID | SUBNET_DIRECTED => Some(&Smp::INFO),
+                PERFORMANCE => Some(&PerfMad::INFO),
+                _ => None,
+            };
         }
         _ => return None,
     };
     register(RegisterId(id))
 }
 
-/// Management classes of subnet management packets: by LID, and directed (IBA 13.4.2).
-const SUBNET_MANAGEMENT: [u8; 2] = [0x01, 0x81];
+/// Management classes (IBA 13.4.4).
+const SUBNET_BY_LID: u8 = 0x01;
+const SUBNET_DIRECTED: u8 = 0x81;
+const PERFORMANCE: u8 = 0x04;

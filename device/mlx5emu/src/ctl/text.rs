@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use control::{Access, Missing, Mkey, MkeyPage, Status, Translation};
+use control::{Access, Missing, Mkey, MkeyPage, Node, Status, TraceStatus, Translation};
 
 pub fn status(status: &Status) -> String {
     let client = if status.connected { "connected" } else { "none" };
@@ -25,6 +25,49 @@ pub fn missing(missing: &Missing) -> String {
         line(&mut text, format_args!("{times:>8} x {what}"));
     }
     text
+}
+
+pub fn node(node: &Node) -> String {
+    let mut text = String::new();
+    branch(&mut text, node, 0);
+    text
+}
+
+/// A node with what is in it. Values stand in the line of a node without children, and below one that
+/// has some.
+fn branch(text: &mut String, node: &Node, depth: usize) {
+    let indent = depth * 2;
+    let value = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Null => "-".into(),
+        other => other.to_string(),
+    };
+    if node.children.is_empty() && depth > 1 && node.values.len() <= 8 {
+        let mut line_text = format!("{:indent$}{}", "", node.name);
+        for (name, of) in &node.values {
+            line_text.push_str(&format!("  {name}={}", value(of)));
+        }
+        return line(text, format_args!("{line_text}"));
+    }
+    line(text, format_args!("{:indent$}{}", "", node.name));
+    let width = node.values.keys().map(String::len).max().unwrap_or(0);
+    for (name, of) in &node.values {
+        line(text, format_args!("{:indent$}  {name:width$}  {}", "", value(of)));
+    }
+    for child in &node.children {
+        branch(text, child, depth + 1);
+    }
+    if node.more > 0 {
+        line(text, format_args!("{:indent$}  … {} more", "", node.more));
+    }
+}
+
+pub fn trace(trace: &TraceStatus) -> String {
+    let TraceStatus { file, level, filter, events, dropped } = trace;
+    let filter = filter.as_deref().unwrap_or("none");
+    format!(
+        "file     {file}\nlevel    {level}\nfilter   {filter}\nevents   {events}\ndropped  {dropped}\n"
+    )
 }
 
 fn table(text: &mut String, title: &str, rows: &BTreeMap<String, u64>) {

@@ -1,10 +1,10 @@
 //! What can be asked about an event, whether it is read from a file or happens now.
 
-use layouts::decode::{Content, Decoded, decode};
+use layouts::decode::{Content, Decoded};
 use probe::{Point, Site, Value};
 
 use super::Found;
-use crate::log::value_name;
+use crate::log::{fields_of, value_name};
 use crate::{TraceEvent, TraceValue};
 
 /// Something that happened.
@@ -63,8 +63,7 @@ impl Subject for Site<'_> {
     }
 
     fn fields(&self) -> Vec<Decoded> {
-        let hints = |name: &str| self.number(name);
-        self.layout.map(|layout| decode(layout, self.bytes, &hints)).unwrap_or_default()
+        fields_of(self.layout, self.bytes, &|name| self.number(name))
     }
 }
 

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use layouts::decode::{Content, Decoded, decode};
-use layouts::{DeliveryStatus, LayoutInfo, Opcode, QpState, QpType, RegisterId, Status};
+use layouts::decode::{Content, Decoded, Hints, decode, decode_at};
+use layouts::{
+    DeliveryStatus, InitialSegment, LayoutInfo, Opcode, QpState, QpType, RegisterId, Status,
+};
 use probe::Point;
 
 /// One event of a trace.
@@ -74,10 +76,10 @@ impl TraceEvent {
         layout(self.structure.as_ref()?)
     }
 
-    /// Every field of the structure. Nothing when the bytes are no structure that is known here.
+    /// Every field of the structure, or every register that an access to registers reached. Nothing
+    /// when the bytes are no structure that is known here.
     pub fn fields(&self) -> Vec<Decoded> {
-        let hints = |name: &str| self.number(name);
-        self.layout().map(|layout| decode(layout, &self.bytes, &hints)).unwrap_or_default()
+        fields_of(self.layout(), &self.bytes, &|name| self.number(name))
     }
 
     /// The field of the structure that `path` names ([`layouts::decode::Path::is`]), as a number.
@@ -98,6 +100,21 @@ impl TraceEvent {
             _ => None,
         };
         number.map(|number| Opcode(number as u16))
+    }
+}
+
+/// The fields of a structure, or of the initialization segment at the offset that is beside it.
+pub(crate) fn fields_of(
+    layout: Option<&'static LayoutInfo>,
+    bytes: &[u8],
+    hints: Hints<'_>,
+) -> Vec<Decoded> {
+    match (layout, hints("offset")) {
+        (Some(layout), _) => decode(layout, bytes, hints),
+        (None, Some(offset)) if offset < InitialSegment::SIZE as u64 => {
+            decode_at(&InitialSegment::INFO, offset as usize, bytes)
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -8,8 +8,8 @@ mod level;
 mod reader;
 
 pub use encode::Encoder;
-pub(crate) use event::value_name;
 pub use event::{TraceEvent, TraceValue};
+pub(crate) use event::{fields_of, value_name};
 pub use level::Level;
 pub use reader::{Entry, TraceError, TraceReader};
 
@@ -59,5 +59,7 @@ pub struct Settings {
 /// Most bytes of a structure that an event keeps.
 pub const MAX_BYTES: usize = 64 << 10;
 
+#[cfg(test)]
+pub(crate) mod sample;
 #[cfg(test)]
 mod tests;

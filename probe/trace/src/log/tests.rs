@@ -2,30 +2,12 @@ use layouts::{CreateMkeyIn, Opcode};
 use probe::{Point, Site, Value};
 use proptest::prelude::*;
 
+use super::sample::{file, header};
 use super::*;
 use crate::{End, Writer};
 
-pub fn header() -> TraceHeader {
-    TraceHeader {
-        program: "mlx5emu 0.1.0".into(),
-        clocks: Clocks { monotonic: 1, realtime: 2 },
-        functions: vec!["/tmp/card".into()],
-        settings: Settings::default(),
-    }
-}
-
 fn site<'a>(bytes: &'a [u8], values: &'a [(&'static str, Value)]) -> Site<'a> {
     Site { point: Point::Command, layout: Some(&CreateMkeyIn::INFO), bytes, values }
-}
-
-fn file(blocks: &[Vec<u8>]) -> Vec<u8> {
-    let mut file = Vec::new();
-    let mut writer = Writer::new(&mut file).unwrap();
-    for block in blocks {
-        writer.records(block).unwrap();
-    }
-    drop(writer);
-    file
 }
 
 fn events(file: &[u8]) -> Vec<Entry> {
