@@ -34,7 +34,7 @@ impl Fixture {
         Self {
             fw: Firmware::new(Profile::connectx6(&limits, true), limits, IDENTITY),
             probe: Probe::new(),
-            memory: TestMemory::new(1 << 20),
+            memory: TestMemory::new(4 << 20),
         }
     }
 

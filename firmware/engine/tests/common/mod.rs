@@ -23,7 +23,8 @@ pub const QKEY: u32 = 0x1111;
 pub struct Bench {
     pub f: Fixture,
     pub engine: Engine,
-    next_page: u64,
+    /// The first page that nobody uses.
+    pub next_page: u64,
     pub uar: u32,
     pub completions: Eq,
     pub events: Eq,

@@ -34,11 +34,21 @@ impl Pair {
         prepare: impl FnOnce(&mut Bench),
         fill: impl Fn(&mut Qpc<&mut [u8]>),
     ) -> Self {
+        Self::sized(service, (4, 5), prepare, fill)
+    }
+
+    /// With queues of these sizes, as powers of two: sends, completions.
+    pub fn sized(
+        service: QpType,
+        (log_sends, log_completions): (u32, u32),
+        prepare: impl FnOnce(&mut Bench),
+        fill: impl Fn(&mut Qpc<&mut [u8]>),
+    ) -> Self {
         let mut bench = Bench::new();
         prepare(&mut bench);
-        let (a_cq, b_cq) = (bench.cq(5), bench.cq(5));
-        let a = bench.qp(&QpOptions::new(service, a_cq.cqn, a_cq.cqn));
-        let b = bench.qp(&QpOptions::new(service, b_cq.cqn, b_cq.cqn));
+        let (a_cq, b_cq) = (bench.cq(log_completions), bench.cq(log_completions));
+        let qp = |cq: &Cq| QpOptions { log_sends, ..QpOptions::new(service, cq.cqn, cq.cqn) };
+        let (a, b) = (bench.qp(&qp(&a_cq)), bench.qp(&qp(&b_cq)));
         bench.connect(a.qpn, b.qpn, &fill);
         bench.connect(b.qpn, a.qpn, &fill);
         let pd = bench.pd;
