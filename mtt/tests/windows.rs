@@ -5,7 +5,8 @@ mod common;
 
 use common::*;
 use layouts::{Mkc, mkey_mask, umr_flags};
-use mtt::{ANY_QPN, Access, Cause, Mtt, UmrError, UmrRequest, index_of};
+use mtt::{ANY_QPN, Access, Cause, Mtt, Question, UmrError, UmrRequest, index_of};
+use proptest::prelude::*;
 
 #[test]
 fn windows_of_type_2() {
@@ -218,4 +219,186 @@ fn a_window_of_type_1_is_bound_to_no_queue_pair_and_unbound_by_nothing() {
     let name = name & !0xff;
     assert_eq!(refused(&mtt, &question(name, 0, 8, Access::RemoteWrite)), "right_missing");
     assert!(ask(&mtt, &question(name, 0, 8, Access::RemoteRead)).is_ok());
+}
+
+/// What a window is to be, or is.
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    /// Queue pair, for type 2.
+    qpn: Option<u32>,
+    start: u64,
+    len: u32,
+    read: bool,
+    write: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Bind(Bound),
+    LocalInvalidate {
+        qpn: u32,
+    },
+    RemoteInvalidate {
+        qpn: u32,
+    },
+    /// Binds by a name that is `off` variants away from the right one.
+    Misname {
+        off: u8,
+        bound: Bound,
+    },
+}
+
+fn bound() -> impl Strategy<Value = Bound> {
+    let qpn = prop::option::of(1..3u32);
+    (qpn, 0..0x2000u64, 0..0x1000u32, any::<bool>(), any::<bool>()).prop_map(
+        |(qpn, start, len, read, write)| {
+            // Within the region, as the library sees to it.
+            let len = len.min((0x2000 - start) as u32);
+            Bound { qpn, start: 0x7000 + start, len, read, write }
+        },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => bound().prop_map(Step::Bind),
+        1 => (1..3u32).prop_map(|qpn| Step::LocalInvalidate { qpn }),
+        1 => (1..3u32).prop_map(|qpn| Step::RemoteInvalidate { qpn }),
+        1 => (1..255u8, bound()).prop_map(|(off, bound)| Step::Misname { off, bound }),
+    ]
+}
+
+/// rdma-core's bind of `name`, which becomes `next`.
+fn bind(
+    mtt: &mut Mtt,
+    (name, next): (u32, u8),
+    pd: u32,
+    under: u32,
+    bound: Bound,
+) -> Result<(), UmrError> {
+    let mut mkc = Mkc([0; 0x40]);
+    mkc.set_qpn(bound.qpn.unwrap_or(ANY_QPN));
+    mkc.set_mkey_7_0(next);
+    mkc.set_rr(bound.read);
+    mkc.set_rw(bound.write);
+    mkc.set_start_addr(bound.start);
+    mkc.set_len(bound.len.into());
+    let mut mask = CONFIGURE | mkey_mask::START_ADDR;
+    let mut flags = umr_flags::INLINE | umr_flags::TRANSLATION_OFFSET_EN;
+    if bound.qpn.is_some() {
+        mask |= mkey_mask::QPN;
+        flags |= umr_flags::CHECK_NOT_FREE;
+    }
+    let list = padded(klm(bound.len, under, bound.start).to_vec());
+    let qpn = bound.qpn.unwrap_or(1);
+    let pd = Some(pd);
+    let request =
+        UmrRequest { pd, qpn, user: true, flags, octwords: 4, ..change(name, mask, &mkc) };
+    mtt.umr(&request, &list)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    /// Whatever is bound, unbound and invalidated by whom: a peer reaches what the window shows
+    /// then, through the queue pair that it is bound to, and nothing else.
+    #[test]
+    fn a_window_is_what_was_bound_last(
+        type_2 in any::<bool>(),
+        steps in prop::collection::vec(step(), 1..20),
+        asks in prop::collection::vec((0x6f00..0x9100u64, 0..0x1100u64, 1..3u32), 4),
+    ) {
+        let mut mtt = mtt();
+        let pd = mtt.alloc_pd(1).unwrap();
+        let under = create(
+            &mut mtt,
+            &region(MTT, pd, 0x7000, 0x2000, 4),
+            &pages(&[0xa000, 0xc000]),
+        );
+        let mut mkc = region(KLM, pd, 0, 0, 4);
+        mkc.set_free(true);
+        mkc.set_en_rinval(true);
+        for set in [Mkc::set_a, Mkc::set_rw, Mkc::set_rr, Mkc::set_lw] {
+            set(&mut mkc, false);
+        }
+        let window = create(&mut mtt, &mkc, &[]) & !0xff;
+        let (mut variant, mut now): (u8, Option<Bound>) = (0, None);
+        // Whose it is, which a peer's invalidation does not change.
+        let mut owner = None;
+        let of_type = |bound: Bound| {
+            let qpn = type_2.then(|| bound.qpn.unwrap_or(1));
+            Bound { qpn, ..bound }
+        };
+        for step in steps {
+            let name = window | u32::from(variant);
+            match step {
+                Step::Bind(bound) => {
+                    let (next, bound) = (variant.wrapping_add(1), of_type(bound));
+                    let result = bind(&mut mtt, (name, next), pd, under, bound);
+                    if type_2 && now.is_some() {
+                        prop_assert_eq!(result, Err(UmrError::NotFree(name)));
+                    } else {
+                        prop_assert_eq!(result, Ok(()));
+                        (variant, now, owner) = (next, Some(bound), bound.qpn);
+                    }
+                }
+                Step::Misname { off, bound } => {
+                    // A free window is named by what it will be; one in use by what it is.
+                    if now.is_some() {
+                        let name = window | u32::from(variant.wrapping_add(off));
+                        let result = bind(&mut mtt, (name, 0), pd, under, of_type(bound));
+                        prop_assert_eq!(result, Err(UmrError::WrongVariant { key: name, variant }));
+                    }
+                }
+                Step::LocalInvalidate { qpn } => {
+                    let mkc = invalidation();
+                    let mask = mkey_mask::FREE | mkey_mask::KEY | mkey_mask::QPN;
+                    let flags = umr_flags::INLINE
+                        | umr_flags::TRANSLATION_OFFSET_EN
+                        | umr_flags::CHECK_QPN;
+                    let request = UmrRequest { pd: Some(pd), qpn, flags, ..change(name, mask, &mkc) };
+                    let result = mtt.umr(&request, &[]);
+                    match owner.filter(|&of| of != qpn) {
+                        Some(of) => {
+                            let error = UmrError::QpMismatch { key: name, qpn: of };
+                            prop_assert_eq!(result, Err(error));
+                        }
+                        None => {
+                            prop_assert_eq!(result, Ok(()));
+                            (variant, now, owner) = (0, None, None);
+                        }
+                    }
+                }
+                Step::RemoteInvalidate { qpn } => {
+                    let may = now.is_some_and(|bound| bound.qpn.is_none_or(|of| of == qpn));
+                    prop_assert_eq!(mtt.invalidate(name, pd, qpn).is_ok(), may);
+                    if may {
+                        now = None;
+                    }
+                }
+            }
+            let name = window | u32::from(variant);
+            for &(addr, len, qpn) in &asks {
+                for access in [Access::RemoteRead, Access::RemoteWrite, Access::RemoteAtomic] {
+                    let question =
+                        Question { pd: Some(pd), qpn: Some(qpn), ..question(name, addr, len, access) };
+                    let may = now.is_some_and(|bound| {
+                        let right = match access {
+                            Access::RemoteRead => bound.read,
+                            Access::RemoteWrite => bound.write,
+                            _ => false,
+                        };
+                        let inside = addr >= bound.start
+                            && addr + len <= bound.start + u64::from(bound.len);
+                        right && inside && bound.qpn.is_none_or(|of| of == qpn)
+                    });
+                    let reached = ask(&mtt, &question);
+                    prop_assert_eq!(reached.is_ok(), may, "{:?} {:?}", now, question);
+                    if let Ok(pieces) = reached {
+                        let same = ask(&mtt, &Question { key: under, ..question }).unwrap();
+                        prop_assert_eq!(pieces, same);
+                    }
+                }
+            }
+        }
+    }
 }
