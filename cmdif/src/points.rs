@@ -15,7 +15,7 @@ pub(crate) struct Points<'a> {
 impl Points<'_> {
     /// A whole command has come.
     pub(crate) fn command(self, input: &[u8]) {
-        at!(self.probe, Command, [command(opcode(input)).0] input, slot = self.slot);
+        at!(self.probe, Command, (command(opcode(input)).0, input), slot = self.slot);
     }
 
     /// It has been carried out.
@@ -43,7 +43,7 @@ impl Points<'_> {
     /// It could not be delivered; `entry` is what the slot held.
     pub(crate) fn undelivered(self, entry: &[u8], status: DeliveryStatus) {
         let info = &CommandQueueEntry::INFO;
-        at!(self.probe, Reply, [info] entry, slot = self.slot, delivery = status.0);
+        at!(self.probe, Reply, (info, entry), slot = self.slot, delivery = status.0);
     }
 
     /// A mailbox was read, or is written to `address`; `direction` is that of the message.
@@ -52,7 +52,7 @@ impl Points<'_> {
         at!(
             self.probe,
             Mailbox,
-            [info] block,
+            (info, block),
             slot = self.slot,
             addr = address,
             direction = direction

@@ -107,7 +107,7 @@ impl Eqs {
         fill(&mut eqe);
         let slots = (1u64 << eq.log_size) - 1;
         bytes[OWNER_AT] = (eq.producer >> eq.log_size & 1) as u8;
-        at!(probe, Event, [&Eqe::INFO] & bytes, eqn = eqn, index = eq.producer);
+        at!(probe, Event, (&Eqe::INFO, &bytes), eqn = eqn, index = eq.producer);
         let written = eq.ring.entry(u64::from(eq.producer) & slots, LOG_EQE).and_then(|at| {
             // The owner bit last: it hands the entry to the driver (mlx5_eq_async_int and
             // next_eqe_sw read the rest only after it).

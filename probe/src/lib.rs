@@ -165,7 +165,7 @@ mod tests {
         at!(probe, Interrupt, vector = value());
         probe.arm(Points::of(&[Point::Interrupt]));
         probe.set_now(40);
-        at!(probe, Event, [] & [1], eqn = value());
+        at!(probe, Event, (None, &[1]), eqn = value());
         at!(probe, Interrupt, vector = value(), why = "test");
         assert_eq!(computed.get(), 1);
         let expected = "40 Site { point: Interrupt, layout: None, bytes: [], values: \

@@ -82,20 +82,20 @@ pub trait Hook: fmt::Debug + Send {
 /// ```
 /// # use layouts::CqDoorbell;
 /// # let (probe, words, uar) = (probe::Probe::new(), [0; 8], 3u32);
-/// probe::at!(probe, Doorbell, [&CqDoorbell::INFO] &words, uar = uar, cqn = CqDoorbell(&words).cqn());
-/// probe::at!(probe, DmaWrite, [] &[1, 2, 3], addr = 0x1000u64);
+/// probe::at!(probe, Doorbell, (&CqDoorbell::INFO, &words), uar = uar, cqn = CqDoorbell(&words).cqn());
+/// probe::at!(probe, DmaWrite, (None, &[1, 2, 3]), addr = 0x1000u64);
 /// probe::at!(probe, Interrupt, vector = 5u16);
 /// ```
 #[macro_export]
 macro_rules! at {
     ($probe:expr, $point:ident $(, $name:ident = $value:expr)* $(,)?) => {
-        $crate::at!($probe, $point, [] &[] $(, $name = $value)*)
+        $crate::at!($probe, $point, (None, &[]) $(, $name = $value)*)
     };
-    ($probe:expr, $point:ident, [$($layout:expr)?] $bytes:expr $(, $name:ident = $value:expr)* $(,)?) => {
+    ($probe:expr, $point:ident, ($layout:expr, $bytes:expr) $(, $name:ident = $value:expr)* $(,)?) => {
         if $probe.armed($crate::Point::$point) {
             $probe.at(&$crate::Site {
                 point: $crate::Point::$point,
-                layout: None$(.or(Some($layout)))?,
+                layout: ::core::convert::Into::into($layout),
                 bytes: $bytes,
                 values: &[$( (stringify!($name), $crate::Value::from($value)) ),*],
             });

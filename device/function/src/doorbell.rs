@@ -51,7 +51,7 @@ impl Doorbells {
                 at!(
                     cx.1,
                     Doorbell,
-                    [&EqDoorbell::INFO] bytes,
+                    (&EqDoorbell::INFO, bytes),
                     uar = uar,
                     eqn = word >> 24,
                     arm = arm
@@ -61,14 +61,14 @@ impl Doorbells {
             CQ_ARM..EQ_ARM => {
                 if let Some(words) = self.whole(offset, CQ_ARM, data) {
                     let cqn = CqDoorbell(&words[..]).cqn();
-                    at!(cx.1, Doorbell, [&CqDoorbell::INFO] & words, uar = uar, cqn = cqn);
+                    at!(cx.1, Doorbell, (&CqDoorbell::INFO, &words), uar = uar, cqn = cqn);
                     engine.cq_doorbell(firmware, cx, uar, words);
                 }
             }
             SQ_FIRST.. => {
                 if let Some(words) = self.whole(offset, register & !(SQ_HALF - 1), data) {
                     let qpn = WqeCtrlSeg(&words[..]).qpn();
-                    at!(cx.1, Doorbell, [&WqeCtrlSeg::INFO] & words, uar = uar, qpn = qpn);
+                    at!(cx.1, Doorbell, (&WqeCtrlSeg::INFO, &words), uar = uar, qpn = qpn);
                     engine.sq_doorbell(firmware, cx, uar, words);
                 }
             }

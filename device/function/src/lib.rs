@@ -88,14 +88,14 @@ impl Function {
         } else {
             data.fill(0);
         }
-        at!(self.probe, RegisterRead, [] data, offset = offset);
+        at!(self.probe, RegisterRead, (None, data), offset = offset);
     }
 
     /// Writes BAR0. What a doorbell sets going is done by [`Self::poll`].
     pub fn bar_write(&mut self, now: u64, bus: &dyn Bus, offset: u64, data: &[u8]) {
         self.firmware.now = now;
         self.probe.set_now(now);
-        at!(self.probe, RegisterWrite, [] data, offset = offset);
+        at!(self.probe, RegisterWrite, (None, data), offset = offset);
         if offset < SEGMENT_SIZE as u64 {
             // Whether a command is completed with an event is settled when it is issued: the
             // driver polls for the one that makes the event queue of commands.

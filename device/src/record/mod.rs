@@ -19,7 +19,8 @@ use serde_json::Value;
 use trace::{Event, Next, WriteError, Writer};
 
 use bus::RecordingBus;
-pub use replay::{Difference, Outcome, ReplayError, replay};
+pub use replay::{Outcome, ReplayError, replay};
+pub use trace::Difference;
 
 /// A card, and what is noted about it. Without a recorder a call costs one branch more, guest memory and
 /// interrupts nothing.

@@ -7,7 +7,9 @@ use std::io::Read;
 use dma::{Bus, Dma, DmaError};
 use function::Function;
 use thiserror::Error;
-use trace::{End, Event, EventError, ReadError, Reader, Record};
+use trace::{
+    Difference, End, Event, EventError, LastTold, ReadError, Reader, Record, register_differences,
+};
 
 use super::{Header, answer_text, next};
 
@@ -23,24 +25,6 @@ pub enum Outcome {
     },
     /// The card behaves differently.
     Different(Difference),
-}
-
-/// The first place where a card does something else than what was recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
-    /// Number of the record in the file, from 0.
-    pub index: u64,
-    /// What was recorded.
-    pub recorded: String,
-    /// What the card does now.
-    pub now: String,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { index, recorded, now } = self;
-        write!(f, "record {index} differs\n  recorded: {recorded}\n  now:      {now}")
-    }
 }
 
 /// Why a recording can't be played.
@@ -76,7 +60,7 @@ pub fn replay(input: impl Read) -> Result<Outcome, ReplayError> {
     let header = tape.header()?;
     log::debug!("recorded by {}", header.program);
     let mut function = Function::new(&header.config);
-    let bus = ReplayBus::new(tape);
+    let bus = ReplayBus::new(tape, LastTold::listen(function.probe()));
     let mut calls = 0;
     loop {
         let Some(call) = bus.tape.borrow_mut().take()? else {
@@ -106,8 +90,9 @@ fn play<R: Read>(
             let mut answer = vec![0; data.len()];
             function.bar_read(now, offset, &mut answer);
             if answer != data {
+                let fields = register_differences(offset, data, &answer);
                 let answer = Event::BarRead { now, offset, data: &answer };
-                bus.differs(index, &call.event()?, answer.to_string());
+                bus.differs(index, &call.event()?, answer.to_string(), fields);
             }
         }
         Event::BarWrite { now, offset, data } => function.bar_write(now, bus, offset, data),
@@ -124,7 +109,7 @@ fn play<R: Read>(
             bus.expect(|| answer.to_string(), |recorded| (*recorded == answer).then_some(()));
         }
         // Not a call, so the card did this in the call before and has not done it now.
-        other => bus.differs(index, &other, "nothing more in the call before".into()),
+        other => bus.differs(index, &other, "nothing more in the call before".into(), Vec::new()),
     }
     Ok(())
 }
@@ -187,6 +172,7 @@ pub(super) struct ReplayBus<R: Read> {
     pub tape: RefCell<Tape<R>>,
     /// Why nothing more is compared.
     pub stop: RefCell<Option<Stop>>,
+    told: LastTold,
 }
 
 pub(super) enum Stop {
@@ -197,13 +183,13 @@ pub(super) enum Stop {
 }
 
 impl<R: Read> ReplayBus<R> {
-    pub fn new(tape: Tape<R>) -> Self {
-        Self { tape: RefCell::new(tape), stop: RefCell::new(None) }
+    pub fn new(tape: Tape<R>, told: LastTold) -> Self {
+        Self { tape: RefCell::new(tape), stop: RefCell::new(None), told }
     }
 
-    fn differs(&self, index: u64, recorded: &Event<'_>, now: String) {
-        let recorded = recorded.to_string();
-        let difference = Difference { index, recorded, now };
+    fn differs(&self, index: u64, recorded: &Event<'_>, now: String, fields: Vec<String>) {
+        let difference = self.told.differs(index, recorded.to_string(), now);
+        let difference = Difference { fields, ..difference };
         self.stop.borrow_mut().get_or_insert(Stop::Different(difference));
     }
 
@@ -213,6 +199,16 @@ impl<R: Read> ReplayBus<R> {
         &self,
         now: impl FnOnce() -> String,
         accept: impl FnOnce(&Event<'_>) -> Option<T>,
+    ) -> Option<T> {
+        self.expect_fields(now, accept, |_| Vec::new())
+    }
+
+    /// The same; `fields` says which fields are different.
+    fn expect_fields<T>(
+        &self,
+        now: impl FnOnce() -> String,
+        accept: impl FnOnce(&Event<'_>) -> Option<T>,
+        fields: impl FnOnce(&Event<'_>) -> Vec<String>,
     ) -> Option<T> {
         if self.stop.borrow().is_some() {
             return None;
@@ -228,8 +224,8 @@ impl<R: Read> ReplayBus<R> {
                         tape.held = None;
                         return Some(outcome);
                     }
-                    let recorded = event.to_string();
-                    Stop::Different(Difference { index: held.index, recorded, now: now() })
+                    let difference = self.told.differs(held.index, event.to_string(), now());
+                    Stop::Different(Difference { fields: fields(&event), ..difference })
                 }
             },
         };
@@ -254,13 +250,17 @@ impl<R: Read> Dma for ReplayBus<R> {
     }
 
     fn write(&self, addr: u64, data: &[u8]) -> Result<(), DmaError> {
-        self.expect(
+        self.expect_fields(
             || Event::DmaWrite { addr, data, outcome: Ok(()) }.to_string(),
             |recorded| match *recorded {
                 Event::DmaWrite { addr: a, data: d, outcome } if (a, d) == (addr, data) => {
                     Some(outcome)
                 }
                 _ => None,
+            },
+            |recorded| match recorded {
+                Event::DmaWrite { data: before, .. } => self.told.written(before, data),
+                _ => Vec::new(),
             },
         )
         .unwrap_or(Err(DmaError::Gone { addr, len: data.len() as u64 }))

@@ -33,7 +33,7 @@ fn recorded(dir: &TempDir, what: impl FnOnce(&Recorder, &dyn Bus)) -> Vec<u8> {
 fn player(file: &[u8]) -> ReplayBus<&[u8]> {
     let mut tape = Tape::new(file).unwrap();
     tape.header().unwrap();
-    ReplayBus::new(tape)
+    ReplayBus::new(tape, Default::default())
 }
 
 #[test]

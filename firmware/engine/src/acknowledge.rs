@@ -268,7 +268,7 @@ impl Engine {
             self.scratch.inline.clear();
             return Ok(payload.read_to(cx.0, &mut self.scratch.inline));
         }
-        let owner = Owner { pd: qp.pd, qpn };
+        let owner = Owner { pd: qp.pd, qpn, probe: cx.1 };
         let mut target = std::mem::take(&mut self.scratch.target);
         let list = (&mut target, &mut self.scratch.part);
         let ranges = wqe.ranges(message.data);

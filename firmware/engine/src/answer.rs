@@ -103,7 +103,7 @@ impl Engine {
         let Some(qp) = fw.qps.get(qpn) else { return 0 };
         let header = header(fw, qp, read.psn, count, Kind::ReadData);
         let mut source = std::mem::take(&mut self.scratch.source);
-        let owner = Owner { pd: read.pd, qpn };
+        let owner = Owner { pd: read.pd, qpn, probe: cx.1 };
         let range = Range { key: read.key, addr: read.addr, len };
         let found = match len {
             0 => Ok(()),

@@ -100,7 +100,7 @@ impl Engine {
         payload: &mut Vec<u8>,
     ) -> Result<usize, Failure> {
         let qp = fw.qps.get(qpn).ok_or(BAD_WQE)?;
-        let owner = Owner { pd: qp.pd, qpn };
+        let owner = Owner { pd: qp.pd, qpn, probe: cx.1 };
         if wqe.extent(DATA)?.0 > u64::from(SMALLEST_MTU << qp.context().mtu().clamp(1, 5)) {
             return Err(BAD_LENGTH);
         }

@@ -27,6 +27,7 @@ mod headers;
 mod memory;
 mod message;
 pub mod packet;
+mod points;
 mod receive;
 mod requester;
 mod responder;

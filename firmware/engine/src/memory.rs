@@ -3,8 +3,10 @@
 use dma::{Bus, DmaError};
 use firmware::Firmware;
 use mtt::{Access, Piece, Pieces, Place, Question, Refusal};
+use probe::Probe;
 
 use crate::completion::{BAD_LENGTH, Failure, NO_MEMORY};
+use crate::points;
 
 /// Room that is used again and again.
 #[derive(Debug, Default)]
@@ -21,11 +23,12 @@ pub struct Scratch {
     pub inline: Vec<u8>,
 }
 
-/// Who uses a key.
+/// Who uses a key, and who is told of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Owner {
+pub struct Owner<'a> {
     pub pd: Option<u32>,
     pub qpn: u32,
+    pub probe: &'a Probe,
 }
 
 /// A run of addresses of a key.
@@ -36,7 +39,7 @@ pub struct Range {
     pub len: u64,
 }
 
-impl Owner {
+impl Owner<'_> {
     /// What a range is in guest memory, or why it may not be reached.
     pub fn reach(
         self,
@@ -46,11 +49,11 @@ impl Owner {
         pieces: &mut Pieces,
     ) -> Result<(), Refusal> {
         let Range { key, addr, len } = range;
-        let Self { pd, qpn } = self;
+        let Self { pd, qpn, probe } = self;
         let question = Question { key, addr, len, access, pd, qpn: Some(qpn) };
-        fw.mtt.translate(&question, pieces).inspect_err(|refusal| {
-            log::debug!("QP {qpn:#x}: {refusal}");
-        })
+        let outcome = fw.mtt.translate(&question, pieces);
+        points::translation(probe, &question, pieces, &outcome);
+        outcome.inspect_err(|refusal| log::debug!("QP {qpn:#x}: {refusal}"))
     }
 
     /// Where a range of a local key is in guest memory.

@@ -108,7 +108,7 @@ impl Engine {
         payload: Payload,
     ) -> Result<(), Misplaced> {
         let len = payload.len();
-        let owner = Owner { pd: receive.pd, qpn };
+        let owner = Owner { pd: receive.pd, qpn, probe: cx.1 };
         let mut target = std::mem::take(&mut self.scratch.target);
         let list = (&mut target, &mut self.scratch.part);
         let found = owner.translate_list(fw, ranges(receive), (at, len), Access::LocalWrite, list);

@@ -14,6 +14,7 @@ use crate::completion::{BAD_LENGTH, BAD_WQE, Failure, NO_MEMORY, RETRIES_EXCEEDE
 use crate::memory::{Owner, Payload};
 use crate::message::{Kind as Asks, Message};
 use crate::packet::{Header, Kind, Part, Reth, Tail, Transport, ack_timeout_ns};
+use crate::points;
 use crate::send::{Step, TURN, WQE_COST};
 use crate::timers::Timer;
 use crate::wqe::Wqe;
@@ -87,6 +88,7 @@ impl Engine {
             return Ok(Step::Waits);
         }
         let mtu = path_mtu(qp);
+        points::work_request(fw, cx, qpn, wqe);
         let taken = self.take_from_ring(fw, cx, qpn, wqe).ok_or(BAD_WQE)?;
         let sent = Sent { len, packets: packets(len, mtu), awaits, ..taken };
         let requester = &mut fw.qps.get_mut(qpn).ok_or(BAD_WQE)?.requester;
@@ -150,7 +152,7 @@ impl Engine {
         message: &Message,
     ) -> Result<u64, Failure> {
         let qp = fw.qps.get(qpn).ok_or(BAD_WQE)?;
-        let (mtu, owner) = (path_mtu(qp), Owner { pd: qp.pd, qpn });
+        let (mtu, owner) = (path_mtu(qp), Owner { pd: qp.pd, qpn, probe: cx.1 });
         let done = u64::from(sent.sent) * mtu;
         let (psn, packets, len, kind) = match message.kind {
             Asks::Send(tail) | Asks::Write { tail, .. } => {

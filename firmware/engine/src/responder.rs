@@ -10,6 +10,7 @@ use firmware::qp::{Service, State};
 use firmware::srq;
 use layouts::{CqeOpcode, EventType};
 use mtt::{Access, Place};
+use probe::Probe;
 
 use crate::atomic;
 use crate::completion;
@@ -202,7 +203,7 @@ impl Engine {
                 };
                 qp.responder.answers.retain(before);
                 if packets(reth.len, asker.mtu) as i32 <= expected.since(psn)
-                    && judge(fw, asker, reth, Access::RemoteRead).is_ok()
+                    && judge(fw, cx.1, asker, reth, Access::RemoteRead).is_ok()
                 {
                     let Reth { addr, key, len } = reth;
                     let read = Read { psn, key, pd: asker.pd, addr, left: len };
@@ -235,7 +236,7 @@ impl Engine {
             }
             Kind::Read(reth) if !goes_on => {
                 let count = packets(reth.len, asker.mtu);
-                (read(fw, header.psn, asker, reth)?, count)
+                (read(fw, cx.1, header.psn, asker, reth)?, count)
             }
             Kind::Atomic(operation) if !goes_on => {
                 (atomic(fw, cx, header.psn, asker, &operation)?, 1)
@@ -348,7 +349,7 @@ impl Engine {
             return Err(Nak::InvalidRequest.into());
         }
         if part.first && !part.last {
-            judge(fw, asker, Reth { addr, key, len }, Access::RemoteWrite)?;
+            judge(fw, cx.1, asker, Reth { addr, key, len }, Access::RemoteWrite)?;
         }
         let range = Range { key, addr: addr.wrapping_add(at), len: payload.len() };
         let mut target = std::mem::take(&mut self.scratch.target);
@@ -378,7 +379,7 @@ impl Engine {
         let qpn = asker.qpn;
         target.clear();
         if range.len > 0 {
-            let owner = Owner { pd: asker.pd, qpn };
+            let owner = Owner { pd: asker.pd, qpn, probe: cx.1 };
             owner.reach(fw, range, Access::RemoteWrite, target).map_err(|_| Nak::RemoteAccess)?;
         }
         let receive = match part.tail {
@@ -445,13 +446,19 @@ fn not_ready(fw: &mut Firmware, qpn: u32) -> Nak {
 }
 
 /// Whether a whole message may reach its memory, as far as its key's context tells.
-fn judge(fw: &Firmware, asker: Asker, reth: Reth, access: Access) -> Result<(), Nak> {
+fn judge(
+    fw: &Firmware,
+    probe: &Probe,
+    asker: Asker,
+    reth: Reth,
+    access: Access,
+) -> Result<(), Nak> {
     let Reth { addr, key, len } = reth;
     if len == 0 {
         return Ok(());
     }
     let end = addr.checked_add(len).ok_or(Nak::RemoteAccess)?;
-    let owner = Owner { pd: asker.pd, qpn: asker.qpn };
+    let owner = Owner { pd: asker.pd, qpn: asker.qpn, probe };
     let mut none = mtt::Pieces::new();
     [addr, end].into_iter().try_for_each(|addr| {
         let range = Range { key, addr, len: 0 };
@@ -460,7 +467,13 @@ fn judge(fw: &Firmware, asker: Asker, reth: Reth, access: Access) -> Result<(), 
 }
 
 /// A read: judged now, answered piece by piece.
-fn read(fw: &mut Firmware, psn: Psn, asker: Asker, reth: Reth) -> Result<Done, Refusal> {
+fn read(
+    fw: &mut Firmware,
+    probe: &Probe,
+    psn: Psn,
+    asker: Asker,
+    reth: Reth,
+) -> Result<Done, Refusal> {
     let qp = fw.qps.get(asker.qpn).ok_or(Nak::InvalidRequest)?;
     let context = qp.context();
     let waiting = |answer: &&Answer| matches!(answer, Answer::Read(_));
@@ -468,7 +481,7 @@ fn read(fw: &mut Firmware, psn: Psn, asker: Asker, reth: Reth) -> Result<Done, R
     if !context.rre() || full || reth.len > 1 << firmware::qp::state::LOG_MAX_MESSAGE {
         return Err(Nak::InvalidRequest.into());
     }
-    judge(fw, asker, reth, Access::RemoteRead)?;
+    judge(fw, probe, asker, reth, Access::RemoteRead)?;
     fw.count(asker.qpn, |counters| counters.rx_read_requests += 1);
     let Reth { addr, key, len } = reth;
     Ok(Done::Read(Read { psn, key, pd: asker.pd, addr, left: len }))
@@ -489,7 +502,7 @@ fn atomic(
     if !context.rae() || !addr.is_multiple_of(size.into()) {
         return Err(Nak::InvalidRequest.into());
     }
-    let owner = Owner { pd: asker.pd, qpn: asker.qpn };
+    let owner = Owner { pd: asker.pd, qpn: asker.qpn, probe: cx.1 };
     let mut pieces = mtt::Pieces::new();
     let range = Range { key, addr, len: size.into() };
     owner.reach(fw, range, Access::RemoteAtomic, &mut pieces).map_err(|_| Nak::RemoteAccess)?;

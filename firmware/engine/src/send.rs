@@ -7,14 +7,14 @@ use firmware::Firmware;
 use firmware::counters::Side;
 use firmware::qp::connection::{Awaits, Sent};
 use firmware::qp::{Receives, SendQueue, Service, State};
-use layouts::{CqeOpcode, EventType, WqeOpcode};
-use probe::Counter;
+use layouts::{CqeOpcode, EventType, QpState, WqeOpcode};
+use probe::{Counter, at};
 
 use crate::completion::{self, BAD_WQE, Completion, FLUSHED, Failure};
 use crate::message::Message;
 use crate::timers::Timer;
 use crate::wqe::Wqe;
-use crate::{Cx, Engine, umr};
+use crate::{Cx, Engine, points, umr};
 
 /// After this much work, in bytes moved, it is another queue pair's turn.
 pub const TURN: usize = 256 << 10;
@@ -102,6 +102,7 @@ impl Engine {
             return Step::Did(WQE_COST);
         };
         if qp.state != State::Rts {
+            points::work_request(fw, cx, qpn, &wqe);
             self.leave(fw, cx, qpn, &wqe, Some(FLUSHED));
             return Step::Did(WQE_COST);
         }
@@ -146,6 +147,7 @@ impl Engine {
         if let Some(message) = Message::parse(service, wqe) {
             return self.begin_message(fw, cx, qpn, wqe, &message?);
         }
+        points::work_request(fw, cx, qpn, wqe);
         let moved = match opcode {
             WqeOpcode::NOP => 0,
             WqeOpcode::UMR if !service.is_datagram() => {
@@ -297,10 +299,12 @@ impl Engine {
                 let (service, opcode, wqe) = (service.name(), sent.opcode, sent.wqe);
                 format!("QP {qpn:#x} ({service}): WQE {wqe:#x} ({opcode}): {why}")
             });
-            qp.state = match service.survives_send_error() {
-                true => State::SqError,
-                false => State::Error,
+            let (state, code) = match service.survives_send_error() {
+                true => (State::SqError, QpState::SQER),
+                false => (State::Error, QpState::ERR),
             };
+            qp.state = state;
+            at!(cx.1, Modify, kind = "qp", id = qpn, state = code.0, why = why.kind());
             self.wake(fw, qpn);
         }
         fw.count(qpn, |counters| counters.failed(Side::Requester, why.syndrome));
@@ -336,6 +340,7 @@ impl Engine {
             return;
         }
         qp.state = State::Error;
+        at!(cx.1, Modify, kind = "qp", id = qpn, state = QpState::ERR.0, why = why);
         cx.1.mistake("work queue error", || format!("QP {qpn:#x}: {why}"));
         completion::event(fw, cx, EventType::WQ_CATAS_ERROR, qpn);
         self.wake(fw, qpn);

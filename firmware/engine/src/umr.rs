@@ -13,6 +13,7 @@ use probe::Counter;
 use crate::Cx;
 use crate::completion::{BAD_UMR, BAD_WQE, Failure};
 use crate::memory::{Owner, Scratch, read_runs};
+use crate::points;
 use crate::wqe::{Data, Wqe};
 
 /// Where the segments begin.
@@ -61,6 +62,7 @@ pub fn execute(
     };
     if bytes == 0 || request.flags & umr_flags::INLINE != 0 {
         fw.mtt.umr(&request, wqe.part(TRANSLATIONS, bytes)?).map_err(refused)?;
+        points::key_edited(fw, cx, qpn, request.key);
         return Ok(bytes);
     }
     let Some(Ok(Data::Memory(mut list))) = wqe.data(TRANSLATIONS).next() else {
@@ -71,7 +73,8 @@ pub fn execute(
     }
     list.len = bytes as u64;
     fw.mtt.umr_check(&request).map_err(refused)?;
-    Owner { pd, qpn }.translate(fw, list, Access::LocalRead, &mut scratch.source)?;
+    let owner = Owner { pd, qpn, probe: cx.1 };
+    owner.translate(fw, list, Access::LocalRead, &mut scratch.source)?;
     let mut at = 0;
     let mut buffer = [0; 4096];
     let mtt = &mut fw.mtt;
@@ -81,5 +84,6 @@ pub fn execute(
         Ok(())
     })?;
     fw.mtt.umr_commit(&request).map_err(refused)?;
+    points::key_edited(fw, cx, qpn, request.key);
     Ok(bytes)
 }

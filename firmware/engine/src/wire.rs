@@ -9,6 +9,7 @@ use firmware::Firmware;
 
 use crate::memory::Payload;
 use crate::packet::Header;
+use crate::points;
 use crate::responder::same_service;
 use crate::{Cx, Engine};
 
@@ -129,6 +130,7 @@ impl Engine {
         header: &Header,
         payload: Payload,
     ) -> Result<(), SourceGone> {
+        points::sent(cx, header, payload.len());
         let octets = header.overhead() + payload.len();
         fw.port.counters.transmitted_unicast.add(header.packets.into(), octets);
         match self.wire.fate(header, &payload) {
@@ -191,6 +193,7 @@ impl Engine {
             self.lose(what, "no queue pair takes it");
             return Ok(());
         }
+        points::received(cx, header, payload.len());
         if header.kind.is_answer() {
             self.answered(fw, cx, header, payload)
         } else {

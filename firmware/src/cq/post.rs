@@ -9,8 +9,8 @@
 //! request that it has answered already, and answering it again costs one event.
 
 use dma::Bus;
-use layouts::{CqDoorbell, CqDoorbellRecord, Cqe64, CqeOpcode, EventType};
-use probe::{Counter, Probe};
+use layouts::{CqDoorbell, CqDoorbellRecord, Cqe64, CqeOpcode, ErrCqe, EventType};
+use probe::{Counter, Probe, at};
 
 use super::{Armed, Cq, Health};
 use crate::Firmware;
@@ -183,6 +183,8 @@ pub fn post(
         return Err(Lost);
     }
     probe.count(Counter::Cqe);
+    let info = if failed { &ErrCqe::INFO } else { &Cqe64::INFO };
+    at!(probe, Completion, (info, &entry.0), cqn = cqn, index = cq.producer, qpn = entry.qpn());
     if entry.se() || failed {
         cq.last_solicited = Some(cq.producer);
     }

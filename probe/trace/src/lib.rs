@@ -2,6 +2,7 @@
 //! and those of a trace (`docs/trace.md`) with what reads and shows them.
 #![forbid(unsafe_code)]
 
+mod difference;
 mod event;
 mod filter;
 mod log;
@@ -9,6 +10,7 @@ mod reader;
 mod show;
 mod writer;
 
+pub use difference::{Difference, LastTold, register_differences};
 pub use event::{Event, EventError, Next};
 pub use filter::{BadFilter, Filter, Subject};
 pub use log::{

@@ -1,0 +1,138 @@
+//! What is told to the probe about work.
+
+use firmware::Firmware;
+use firmware::qp::Service;
+use layouts::{QpType, WqeCtrlSeg};
+use mtt::{Access, Place, Question, Refusal};
+use probe::{Piece, Point, Probe, Site, Value, at};
+
+use crate::Cx;
+use crate::packet::Header;
+use crate::wqe::Wqe;
+
+/// Most pieces of a translation that are told.
+const PIECES: usize = 64;
+
+/// The work request that is first in the ring begins, or is flushed.
+#[inline]
+pub fn work_request(fw: &Firmware, cx: Cx, qpn: u32, wqe: &Wqe) {
+    if !cx.1.armed(Point::WorkRequest) {
+        return;
+    }
+    let Some(qp) = fw.qps.get(qpn) else { return };
+    let index = qp.sq.map_or(0, |sq| sq.next);
+    let (info, st) = (&WqeCtrlSeg::INFO, code(qp.service).0);
+    at!(cx.1, WorkRequest, (info, wqe.from(0)), qpn = qpn, index = index, st = st);
+}
+
+/// The context's code for a service.
+fn code(service: Service) -> QpType {
+    match service {
+        Service::Rc => QpType::RC,
+        Service::Uc => QpType::UC,
+        Service::Ud => QpType::UD,
+        Service::Xrc => QpType::XRC,
+        Service::Qp0 => QpType::QP0,
+        Service::Qp1 => QpType::QP1,
+        Service::RegUmr => QpType::REG_UMR,
+    }
+}
+
+/// A key was asked what an access reaches.
+#[inline]
+pub fn translation(
+    probe: &Probe,
+    question: &Question,
+    pieces: &[mtt::Piece],
+    outcome: &Result<(), Refusal>,
+) {
+    if probe.armed(Point::Translation) {
+        told_translation(probe, question, pieces, outcome);
+    }
+}
+
+#[cold]
+fn told_translation(
+    probe: &Probe,
+    question: &Question,
+    pieces: &[mtt::Piece],
+    outcome: &Result<(), Refusal>,
+) {
+    let &Question { key, addr, len, access, pd, qpn } = question;
+    let mut bytes = [0; PIECES * Piece::SIZE];
+    let shown = pieces.len().min(PIECES);
+    for (piece, to) in pieces.iter().zip(bytes.chunks_exact_mut(Piece::SIZE)) {
+        let mut to = Piece(to);
+        if let Place::Memory(at) = piece.place {
+            to.set_address(at);
+        }
+        to.set_length(piece.len);
+    }
+    let refused = outcome.as_ref().err().map_or("", Refusal::reason);
+    let values = [
+        ("key", Value::from(key)),
+        ("addr", addr.into()),
+        ("len", len.into()),
+        ("access", name(access).into()),
+        ("pd", pd.unwrap_or(u32::MAX).into()),
+        ("qpn", qpn.unwrap_or(u32::MAX).into()),
+        ("pieces", pieces.len().into()),
+        ("refused", refused.into()),
+    ];
+    let count = if outcome.is_ok() { values.len() - 1 } else { values.len() };
+    probe.at(&Site {
+        point: Point::Translation,
+        layout: Some(&Piece::INFO),
+        bytes: bytes.get(..shown * Piece::SIZE).unwrap_or_default(),
+        values: values.get(..count).unwrap_or_default(),
+    });
+}
+
+fn name(access: Access) -> &'static str {
+    match access {
+        Access::LocalRead => "local_read",
+        Access::LocalWrite => "local_write",
+        Access::RemoteRead => "remote_read",
+        Access::RemoteWrite => "remote_write",
+        Access::RemoteAtomic => "remote_atomic",
+    }
+}
+
+/// A burst is sent, with `len` bytes of payload.
+#[inline]
+pub fn sent(cx: Cx, header: &Header, len: u64) {
+    at!(
+        cx.1,
+        PacketSent,
+        what = header.kind.name(),
+        dest_qpn = header.dest_qpn,
+        psn = header.psn.get(),
+        packets = header.packets,
+        len = len
+    );
+}
+
+/// A burst has come for a queue pair.
+#[inline]
+pub fn received(cx: Cx, header: &Header, len: u64) {
+    at!(
+        cx.1,
+        PacketReceived,
+        what = header.kind.name(),
+        qpn = header.dest_qpn,
+        psn = header.psn.get(),
+        packets = header.packets,
+        len = len
+    );
+}
+
+/// A work request has edited a key.
+#[inline]
+pub fn key_edited(fw: &Firmware, cx: Cx, qpn: u32, key: u32) {
+    if !cx.1.armed(Point::Modify) {
+        return;
+    }
+    let index = mtt::index_of(key);
+    let Some(info) = fw.mtt.info(index) else { return };
+    at!(cx.1, Modify, kind = "mkey", id = index, key = info.key, free = info.free, qpn = qpn);
+}
