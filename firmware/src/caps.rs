@@ -13,7 +13,7 @@ use crate::{Cx, Firmware};
 /// Bytes of one capability structure (union hca_cap_union).
 const SIZE: usize = 0x1000;
 /// Where it begins in QUERY_HCA_CAP's output and SET_HCA_CAP's input.
-const AT: usize = 0x10;
+pub const AT: usize = 0x10;
 
 /// What SET_HCA_CAP may change of a type.
 #[derive(Clone, Copy)]

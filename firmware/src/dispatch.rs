@@ -79,7 +79,9 @@ macro_rules! command {
 
 /// Every command that exists, by opcode.
 static COMMANDS: &[Command] = &[
-    command!(QUERY_HCA_CAP Enabled caps::query, in QueryHcaCapIn, out QueryHcaCapOut),
+    // Users ask for as much of the capabilities as they know of.
+    command!(@ QUERY_HCA_CAP Enabled (QueryHcaCapIn::SIZE) (caps::AT)
+        (|fw, cx, i, o| caps::query(fw, cx, QueryHcaCapIn(i), QueryHcaCapOut(o)))),
     command!(QUERY_ADAPTER Enabled special::query_adapter, out QueryAdapterOut),
     command!(INIT_HCA BeforeInit lifecycle::init, in InitHcaIn),
     command!(TEARDOWN_HCA Ready lifecycle::teardown, in TeardownHcaIn, out TeardownHcaOut),

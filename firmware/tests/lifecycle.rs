@@ -164,6 +164,9 @@ fn capabilities_are_kept_within_their_maxima() {
         assert_eq!(set_caps(&mut f, &image), Status::BAD_PARAM);
         assert_eq!(query_caps(&mut f, 1), lower, "a refused change changes nothing");
     }
+    // As much as there is room for, as rdma-core's tests ask.
+    let part = f.ok(Opcode::QUERY_HCA_CAP, 1, 0x10, 0x810, |_| {});
+    assert_eq!(part[0x10..], query_caps(&mut f, 1)[..0x800]);
     // Nothing is offered of the memory of the device, and such a type there is not.
     assert_eq!(query_caps(&mut f, CapType::DEV_MEM.0 << 1 | 1), [0; 0x1000]);
     assert_eq!(f.run(Opcode::QUERY_HCA_CAP, 0x3f << 1, 0x10, 0x1010, |_| {}).0, Status::BAD_PARAM);
