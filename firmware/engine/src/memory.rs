@@ -79,7 +79,7 @@ impl Owner<'_> {
     ) -> Result<(), Failure> {
         pieces.clear();
         for range in ranges {
-            if len == 0 {
+            if (skip, len) == (0, 0) {
                 break;
             }
             let before = skip.min(range.len);

@@ -418,3 +418,20 @@ fn a_shared_list_that_leads_out_of_its_buffer() {
     });
     assert_eq!(QueryRmpOut(&out).rmp_context().state(), 3);
 }
+
+#[test]
+fn a_datagram_of_no_bytes_needs_room_for_its_headers_only() {
+    let mut two = Two::new(QpType::UD);
+    let (qpn, buffer) = (two.to.qpn, two.buffer);
+    for ranges in [&[(buffer, GRH)][..], &[(buffer, 10), (buffer, GRH)]] {
+        two.bench.post_receive(&mut two.to, ranges);
+        assert!(ok(&two.send(WqeOpcode::SEND, &Datagram { qpn, ..Datagram::default() }.wqe(&[]))));
+        let seen = two.received();
+        assert_eq!(CqeOpcode(seen[0].opcode()), CqeOpcode::RESP_SEND);
+        assert_eq!(seen[0].byte_cnt(), GRH);
+    }
+    two.bench.post_receive(&mut two.to, &[(buffer, GRH - 1)]);
+    assert!(ok(&two.send(WqeOpcode::SEND, &Datagram { qpn, ..Datagram::default() }.wqe(&[]))));
+    let seen = two.received();
+    assert_eq!(failure(&seen[0]).0, CqeSyndrome::LOCAL_LENGTH_ERR);
+}

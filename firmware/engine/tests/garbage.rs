@@ -4,6 +4,8 @@
 mod common;
 
 use common::{Bench, Cq, LOG_RECEIVE, Qp, QpOptions};
+use engine::packet::Header;
+use engine::wire::{Cable, Fate};
 use layouts::*;
 use proptest::prelude::*;
 
@@ -22,6 +24,9 @@ fn word() -> impl Strategy<Value = u32> {
         1 => prop::sample::select(vec![0x8000_0010, 0x8000_03ff, 0x8000_0000, 0xffff_ffff]),
         // Near the keys, queue pairs and pages that exist.
         2 => 0x1000u32..0x2000,
+        // Keys that do, and lengths that fit.
+        2 => (0u32..8).prop_map(|n| (0x10 + n) << 8 | 0x5a),
+        1 => 0u32..0x4000,
         1 => any::<u32>(),
     ]
 }
@@ -73,6 +78,25 @@ struct World {
     bench: Bench,
     cq: Cq,
     qp: Qp,
+    service: QpType,
+}
+
+/// A cable that does to packets what a list says, and then nothing any more.
+struct Script(std::vec::IntoIter<Fate>);
+
+impl Cable for Script {
+    fn fate(&mut self, _: &Header, _: u64) -> Fate {
+        self.0.next().unwrap_or(Fate::Arrives)
+    }
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        4 => Just(Fate::Arrives),
+        1 => Just(Fate::Lost),
+        1 => Just(Fate::Twice),
+        1 => any::<u32>().prop_map(|ns| Fate::Late(ns.into())),
+    ]
 }
 
 impl World {
@@ -88,17 +112,35 @@ impl World {
                 mkc.set_log_page_size(12);
                 mkc.set_len(0x4000);
                 mkc.set_translations_octword_size(16);
-                mkc.set_lr(true);
-                mkc.set_lw(true);
+                for set in [Mkc::set_lr, Mkc::set_lw, Mkc::set_rr, Mkc::set_rw, Mkc::set_a] {
+                    set(mkc, true);
+                }
             });
         }
+        bench.open_key(pd);
         let cq = bench.cq(4);
-        let qp = bench.ready_qp(&QpOptions::new(service, cq.cqn, cq.cqn));
-        Self { bench, cq, qp }
+        let qp = bench.qp(&QpOptions::new(service, cq.cqn, cq.cqn));
+        let mut world = Self { bench, cq, qp, service };
+        world.bring_up();
+        world
+    }
+
+    /// To RTS; what has a peer is its own.
+    fn bring_up(&mut self) {
+        let qpn = self.qp.qpn;
+        match self.service {
+            QpType::RC | QpType::UC | QpType::XRC => self.bench.connect(qpn, qpn, |_| {}),
+            _ => self.bench.bring_up(qpn),
+        }
     }
 
     fn act(&mut self, act: &Act) {
-        let Self { bench, cq, qp } = self;
+        if let Act::BackToRts = act
+            && self.bench.state(self.qp.qpn) == QpState::RST
+        {
+            self.bring_up();
+        }
+        let Self { bench, cq, qp, .. } = self;
         match act {
             Act::Post { opcode, ds, ce, words } => {
                 let mut wqe = vec![0; 16];
@@ -147,13 +189,11 @@ impl World {
                 (qp.posted, qp.received) = (0, 0);
                 bench.write(qp.record, &[0; 8]);
             }
-            Act::BackToRts => match bench.state(qp.qpn) {
-                QpState::RST => bench.bring_up(qp.qpn),
-                QpState::SQER => {
+            Act::BackToRts => {
+                if bench.state(qp.qpn) == QpState::SQER {
                     bench.transition(Opcode::SQERR2RTS_QP, qp.qpn, 0, |_| {});
                 }
-                _ => {}
-            },
+            }
             Act::Wait(ns) => bench.wait((*ns).into()),
             Act::Run => {
                 bench.run();
@@ -165,7 +205,7 @@ impl World {
     /// Everything can be destroyed, and nothing is left to be done.
     fn end(mut self) {
         self.bench.run();
-        let Self { mut bench, cq, qp } = self;
+        let Self { mut bench, cq, qp, .. } = self;
         assert_eq!(bench.destroy_qp(qp.qpn), Status::OK);
         assert_eq!(bench.destroy_cq(cq.cqn), Status::OK);
         bench.wait(10_000_000_000);
@@ -192,8 +232,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn anything_in_the_queues(service in services(), acts in prop::collection::vec(act(), 1..60)) {
+    fn anything_in_the_queues(
+        service in services(),
+        acts in prop::collection::vec(act(), 1..60),
+        fates in prop::option::of(prop::collection::vec(fate(), 0..60)),
+    ) {
         let mut world = World::new(service);
+        if let Some(fates) = fates {
+            world.bench.engine.set_cable(Some(Box::new(Script(fates.into_iter()))));
+        }
         for act in &acts {
             world.act(act);
         }
