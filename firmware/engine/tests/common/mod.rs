@@ -76,21 +76,22 @@ pub struct QpOptions {
     pub user_index: u32,
     /// `cs_req` and `cs_res`.
     pub scatter_to_cqe: u8,
+    /// XRC domain; one of its own if not given.
+    pub xrcd: Option<u32>,
 }
 
 impl QpOptions {
     pub fn new(service: QpType, send_cq: u32, receive_cq: u32) -> Self {
-        let (srqn, log_sends, log_receives, user_index) = (None, 4, 3, 0x77);
-        let scatter_to_cqe = 0;
         Self {
             service,
             send_cq,
             receive_cq,
-            srqn,
-            log_sends,
-            log_receives,
-            user_index,
-            scatter_to_cqe,
+            srqn: None,
+            log_sends: 4,
+            log_receives: 3,
+            user_index: 0x77,
+            scatter_to_cqe: 0,
+            xrcd: None,
         }
     }
 }
@@ -312,8 +313,13 @@ impl Bench {
         let (buffer, record) = (self.pages(bytes), self.pages(8));
         let pages = bytes.div_ceil(PAGE) as usize;
         let (uar, pd) = (self.uar, self.pd);
-        let xrcd = (service == QpType::XRC)
-            .then(|| AllocXrcdOut(&self.f.ok(Opcode::ALLOC_XRCD, 0, 0x10, 0x10, |_| {})).xrcd());
+        let xrcd = match options.xrcd {
+            None if service == QpType::XRC => {
+                let out = self.f.ok(Opcode::ALLOC_XRCD, 0, 0x10, 0x10, |_| {});
+                Some(AllocXrcdOut(&out).xrcd())
+            }
+            given => given,
+        };
         let out = self.f.ok(Opcode::CREATE_QP, 0, 0x110 + 8 * pages, 0x10, |input| {
             Self::pas(input, buffer);
             let mut input = CreateQpIn(input);
