@@ -4,6 +4,7 @@ mod cache;
 mod config;
 mod ctl;
 mod demonstration;
+mod explain;
 mod output;
 mod qemu_args;
 mod replay;
@@ -41,6 +42,8 @@ enum Command {
     Serve(serve::Serve),
     /// Boot a guest with the card and run a command in it
     Run(run::Run),
+    /// Run a command and tell what its verbs calls did, from the library to the card
+    Explain(explain::Explain),
     /// Ask a running card
     Ctl(ctl::Ctl),
     /// Show a trace
@@ -51,7 +54,7 @@ enum Command {
     Cache(cache::Cache),
 }
 
-/// Exit status of `run` when it could not start, a bad option among the reasons.
+/// Exit status of `run` and `explain` when they could not start, a bad option among the reasons.
 const CANNOT_START: u8 = 125;
 /// Exit status of the other commands for bad usage.
 const USAGE: u8 = 2;
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
     match cli.command {
         Command::Serve(serve) => serve.run(),
         Command::Run(run) => run.run(),
+        Command::Explain(explain) => explain.run(),
         Command::Ctl(ctl) => ctl.run(),
         Command::Trace(trace) => trace.run(),
         Command::Replay(replay) => replay.run(),
@@ -97,7 +101,8 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let line = line.strip_prefix("error: ").unwrap_or(&line);
     eprintln!("mlx5emu: {line} (see mlx5emu --help)");
     let command = std::env::args().skip(1).find(|word| !word.starts_with('-'));
-    ExitCode::from(if command.as_deref() == Some("run") { CANNOT_START } else { USAGE })
+    let starts_a_guest = matches!(command.as_deref(), Some("run" | "explain"));
+    ExitCode::from(if starts_a_guest { CANNOT_START } else { USAGE })
 }
 
 fn start_log(verbosity: &Verbosity, usual: log::LevelFilter) {

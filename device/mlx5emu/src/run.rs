@@ -79,6 +79,19 @@ pub struct Run {
 impl Run {
     /// Runs it; the exit status is described in `docs/exit-status.md`.
     pub fn run(self) -> ExitCode {
+        let job = match (self.shell, self.command.is_empty()) {
+            (true, _) => Some(Job::Shell),
+            (false, false) => Some(Job::Command(self.command.clone())),
+            (false, true) => None,
+        };
+        self.supervised(|stop| match job {
+            Some(job) => self.options(job).and_then(|options| guest(options, stop)),
+            None => self.demonstration(stop),
+        })
+    }
+
+    /// Checks the card's options, catches signals and does `what`, which says the exit status.
+    pub fn supervised(&self, what: impl FnOnce(&Stop) -> Result<u8, Error>) -> ExitCode {
         // The card would refuse it too, but only after everything has been fetched.
         if let Err(error) = self.card.load("") {
             return fail(CANNOT_START, error);
@@ -87,16 +100,7 @@ impl Run {
             Ok(pair) => pair,
             Err(error) => return fail(CANNOT_START, error),
         };
-        let job = match (self.shell, self.command.is_empty()) {
-            (true, _) => Some(Job::Shell),
-            (false, false) => Some(Job::Command(self.command.clone())),
-            (false, true) => None,
-        };
-        let status = match job {
-            Some(job) => self.options(job).and_then(|options| guest(options, &stop)),
-            None => self.demonstration(&stop),
-        };
-        let status = status.unwrap_or_else(|error| {
+        let status = what(&stop).unwrap_or_else(|error| {
             if !matches!(error, Error::Interrupted) {
                 eprintln!("mlx5emu: {error}");
             }
@@ -110,6 +114,21 @@ impl Run {
         ExitCode::from(status)
     }
 
+    /// Whether `explain` can run it: a command whose card is not traced already.
+    pub fn can_be_explained(&self) -> bool {
+        !self.shell && self.trace.options().is_none()
+    }
+
+    /// How many directories are shared with the guest.
+    pub fn shares(&self) -> usize {
+        self.shares.len()
+    }
+
+    /// What to run in the guest, if anything was given.
+    pub fn command(&self) -> &[OsString] {
+        &self.command
+    }
+
     /// The demonstration: without a command.
     fn demonstration(&self, stop: &Stop) -> Result<u8, Error> {
         let options = self.options(Job::Command(vec![proof::PROGRAM.into()]))?;
@@ -118,7 +137,8 @@ impl Run {
         Ok(status)
     }
 
-    fn options(&self, job: Job) -> Result<Options, Error> {
+    /// What the launcher is told, for this job.
+    pub fn options(&self, job: Job) -> Result<Options, Error> {
         Ok(Options {
             kernel: self.kernel.clone(),
             modules: self.modules.clone(),
@@ -174,7 +194,7 @@ fn guest(options: Options, stop: &Stop) -> Result<u8, Error> {
 }
 
 /// Says what went wrong, on standard error.
-fn report(outcome: &Outcome) {
+pub fn report(outcome: &Outcome) {
     for problem in &outcome.problems {
         eprintln!("mlx5emu: {problem}");
     }

@@ -18,6 +18,8 @@ struct probe {
 #define POINTER "ret=$retval:x64"
 #define MR "mr=+0($retval):x64 lkey=+36($retval):x32 rkey=+40($retval):x32"
 
+#define MEMORY "address=$arg2:x64 length=$arg3:u64 access=$arg4:x32"
+
 /* 64 words are 16 entries of a scatter list: page and flags, offset and length, DMA address, its length. */
 #define ENTRIES(n, at) " list" n "=+" at "(+0($arg2)):x64[64]"
 
@@ -27,7 +29,8 @@ static const struct probe kernel_probes[] = {
 	{"ib_uverbs_cmd_verbs", NULL, RESULT},
 	{"ib_uverbs_reg_mr", NULL, RESULT},
 	{"ib_uverbs_dereg_mr", NULL, RESULT},
-	{"ib_umem_get", "address=$arg2:x64 length=$arg3:u64 access=$arg4:x32", POINTER},
+	{"ib_umem_get", MEMORY, POINTER},
+	{"__ib_umem_get_va", MEMORY, POINTER}, /* its name in later kernels */
 	{"pin_user_pages_fast", "address=$arg1:x64 pages=$arg2:s32 flags=$arg3:x32", "ret=$retval:s32"},
 	{"__gup_longterm_locked", NULL, RESULT},
 	{"dma_map_sgtable",
@@ -40,6 +43,7 @@ static const struct probe kernel_probes[] = {
 	{"reg_create", NULL, POINTER},
 	{"alloc_cacheable_mr", NULL, POINTER},
 	{"mlx5_mr_cache_alloc", NULL, POINTER},
+	{"ib_frmr_pool_pop", NULL, "ret=$retval:s32"},
 	{"mlx5_ib_create_mkey", NULL, "ret=$retval:s32"},
 	{"mlx5_core_create_mkey", NULL, "ret=$retval:s32"},
 	{"mlx5_core_destroy_mkey", "mkey=$arg2:x32", "ret=$retval:s32"},

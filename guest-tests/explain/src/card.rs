@@ -1,6 +1,7 @@
 //! The card's trace to spans: commands and work requests, and what happened during them.
 
 use std::collections::HashMap;
+use std::io::Read;
 
 use layouts::Opcode;
 use layouts::decode::{Content, Decoded};
@@ -26,6 +27,8 @@ pub(crate) struct Span {
     pub(crate) lane: Lane,
     /// During which command or work request.
     pub(crate) parent: Option<usize>,
+    /// Of a doorbell: what it began.
+    pub(crate) began: Option<usize>,
     /// Ns of the card's clock.
     pub(crate) start: i64,
     /// Ns of the card's clock.
@@ -53,18 +56,18 @@ pub(crate) enum Kind {
 /// More are not kept: a page of so many could not be looked at.
 const MOST: usize = 200_000;
 
-/// Reads a trace.
-pub(crate) fn read(trace: &[u8]) -> Result<Card, Error> {
+/// Reads a trace: those of its events whose time is `wanted`.
+pub(crate) fn read(trace: impl Read, wanted: impl Fn(i64) -> bool) -> Result<Card, Error> {
     let mut builder = Builder::default();
     for entry in TraceReader::new(trace)? {
         match entry? {
-            trace::Entry::Event(event) => builder.take(&event),
-            trace::Entry::Dropped { count, .. } => builder.card.dropped += count,
+            trace::Entry::Event(event) if wanted(event.time as i64) => builder.take(&event),
+            trace::Entry::Event(_) => {}
+            trace::Entry::Dropped { time, count } if wanted(time as i64) => {
+                builder.card.dropped += count;
+            }
+            trace::Entry::Dropped { .. } => {}
             trace::Entry::Settings { .. } => {}
-        }
-        if builder.card.spans.len() > MOST {
-            builder.card.dropped += 1;
-            builder.card.spans.truncate(MOST);
         }
     }
     Ok(builder.card)
@@ -77,12 +80,18 @@ struct Builder {
     commands: HashMap<u64, usize>,
     /// The last work request of each queue pair.
     work: HashMap<u64, usize>,
+    /// The last doorbell of each queue pair, and of the command queue.
+    doorbells: HashMap<Option<u64>, usize>,
     /// What the card is busy with.
     current: Option<usize>,
 }
 
 impl Builder {
     fn take(&mut self, event: &TraceEvent) {
+        if self.card.spans.len() >= MOST {
+            self.card.dropped += 1;
+            return;
+        }
         let number = |name: &str| event.number(name).unwrap_or_default();
         match event.point {
             // Registers are read for the driver's health poll all the time.
@@ -96,7 +105,7 @@ impl Builder {
                     span.entries = entries_of_command(event);
                 });
                 self.commands.insert(number("slot"), index);
-                self.current = Some(index);
+                self.begin(index, None);
             }
             Point::Reply => self.reply(event),
             Point::WorkRequest => {
@@ -109,7 +118,7 @@ impl Builder {
                     span.facts = important(event);
                 });
                 self.work.insert(number("qpn"), index);
-                self.current = Some(index);
+                self.begin(index, event.number("qpn"));
             }
             Point::Completion => {
                 let parent = self.work.get(&number("qpn")).copied();
@@ -127,6 +136,14 @@ impl Builder {
                 }
             }
             _ => self.other(event),
+        }
+    }
+
+    /// A command or work request begins; a doorbell said so.
+    fn begin(&mut self, index: usize, queue: Option<u64>) {
+        self.current = Some(index);
+        if let Some(doorbell) = self.doorbells.remove(&queue) {
+            self.edit(doorbell, |span| span.began = Some(index));
         }
     }
 
@@ -159,16 +176,22 @@ impl Builder {
 
     fn other(&mut self, event: &TraceEvent) {
         let (lane, title) = match event.point {
+            // Those of completion and event queues only allow another interrupt.
+            Point::Doorbell if ["cqn", "eqn"].iter().any(|n| event.number(n).is_some()) => {
+                (Lane::Bus, None)
+            }
             Point::Doorbell => (Lane::Bus, Some("bus: doorbell")),
             Point::Interrupt => (Lane::Bus, Some("bus: interrupt")),
-            Point::DmaRead => (Lane::Bus, Some("bus: the card reads memory")),
-            Point::DmaWrite => (Lane::Bus, Some("bus: the card writes memory")),
+            Point::DmaRead if self.is_work() => (Lane::Bus, Some("bus: the card reads memory")),
+            Point::DmaWrite if self.is_work() => (Lane::Bus, Some("bus: the card writes memory")),
             Point::DmaCopy => (Lane::Bus, Some("bus: the card copies memory")),
-            Point::DmaExchange | Point::RegisterWrite => (Lane::Bus, None),
+            Point::DmaRead | Point::DmaWrite | Point::DmaExchange | Point::RegisterWrite => {
+                (Lane::Bus, None)
+            }
             Point::Create => (Lane::Card, Some("card: made")),
             Point::Modify => (Lane::Card, Some("card: changed")),
             Point::Destroy => (Lane::Card, Some("card: destroyed")),
-            Point::Translation => (Lane::Card, Some("card: the key is asked")),
+            Point::Translation => (Lane::Card, Some("card: what the key reaches")),
             Point::PacketSent => (Lane::Card, Some("card: packet sent")),
             Point::PacketReceived => (Lane::Card, Some("card: packet received")),
             _ => (Lane::Card, None),
@@ -179,6 +202,9 @@ impl Builder {
             _ => self.current,
         };
         let index = self.push(event, parent, lane, Kind::Other);
+        if event.point == Point::Doorbell {
+            self.doorbells.insert(event.number("qpn"), index);
+        }
         let refused = event.word("refused").map(|why| format!("refused: {why}"));
         self.edit(index, |span| {
             span.title = title.map(str::to_owned);
@@ -189,12 +215,18 @@ impl Builder {
         });
     }
 
+    fn is_work(&self) -> bool {
+        let current = self.current.and_then(|index| self.card.spans.get(index));
+        current.is_some_and(|span| matches!(span.kind, Kind::Work(..)))
+    }
+
     fn push(&mut self, event: &TraceEvent, parent: Option<usize>, lane: Lane, kind: Kind) -> usize {
         let time = event.time as i64;
         self.card.spans.push(Span {
             kind,
             lane,
             parent,
+            began: None,
             start: time,
             end: time,
             name: event.structure.as_deref().unwrap_or(event.point.name()).to_owned(),

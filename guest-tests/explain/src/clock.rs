@@ -3,6 +3,9 @@
 //! Before and after the command, the guest reads its own clock, the card's, and its own again. Each such
 //! exchange bounds how far the clocks are apart: the card's reading lies between the two of the guest.
 //! The tightest one at each end gives offset and drift, and half its width is the error.
+//!
+//! Within that error, causes decide: a command reaches the card after the driver began to write it, and
+//! the driver's handler runs after the card sent its interrupt ([`Clock::moved`]).
 
 use serde::Serialize;
 
@@ -35,6 +38,16 @@ impl Clock {
         let gain = i128::from(elapsed.checked_sub(apart)?) * 1_000_000_000;
         let drift = gain.checked_div(apart.into()).unwrap_or(0).try_into().ok()?;
         Some(Self { card, guest, drift, error: wide(first).max(wide(last)) })
+    }
+
+    /// Moves it so that nothing has an effect before its cause, as far as its error allows that.
+    /// `earliest` and `latest` are how far it must and may be moved, in ns.
+    pub(crate) fn moved(&self, earliest: i64, latest: i64) -> i64 {
+        let by = match earliest <= latest {
+            true => 0.clamp(earliest, latest),
+            false => earliest / 2 + latest / 2,
+        };
+        by.clamp(-self.error, self.error)
     }
 
     /// The guest's time at a time of the card.
@@ -87,6 +100,17 @@ mod tests {
         for card in [0, 5_000, 1_500_000_000, 3_000_000_000] {
             let off = (clock.guest(card) - guest(card)).abs();
             assert!(off <= clock.error, "{card}: {off}");
+        }
+    }
+
+    #[test]
+    fn causes_come_first_as_far_as_the_error_allows() {
+        let exchange = Exchange { before: 0, after: 200, card: 0 };
+        let clock = Clock::fit(&[exchange]).unwrap();
+        for ((earliest, latest), by) in
+            [((-5, 5), 0), ((20, 50), 20), ((-50, -20), -20), ((60, 20), 40), ((500, 900), 100)]
+        {
+            assert_eq!(clock.moved(earliest, latest), by, "{earliest} to {latest}");
         }
     }
 

@@ -82,6 +82,7 @@ const KNOWN: &[Known] = known! {
     }
     Pinning: {
         "ib_umem_get" => "get the memory ready: count it as locked, pin it",
+        "__ib_umem_get_va" => "get the memory ready: count it as locked, pin it",
         "pin_user_pages_fast" => "pin pages",
         "gup_fast_fallback" => "fast: walk the page tables without a lock",
         "internal_get_user_pages_fast" => "fast: walk the page tables without a lock",
@@ -102,9 +103,9 @@ const KNOWN: &[Known] = known! {
         "reg_create" => "driver: make the key by a command that holds the translations",
         "mlx5_mr_cache_alloc" => "driver: take a key from the cache",
         "_mlx5_mr_cache_alloc" => "driver: take a key from the cache",
-        "mlx5_frmr_pool*" => "driver: pool of keys",
-        "ib_frmr_pool_pop" => "take a key from the pool",
-        "ib_frmr_pool_push" => "give the key back to the pool",
+        "ib_frmr_pool_pop" => "driver: take a key from the pool",
+        "ib_frmr_pool_push" => "driver: give the key back to the pool",
+        "mlx5r_create_mkeys" => "driver: no key at hand, make some by commands",
         "create_cache_mkey" => "driver: no key at hand, make one",
         "mlx5_ib_create_mkey" => "driver: make a key by a command",
         "mlx5_core_destroy_mkey" => "driver: destroy the key by a command",
@@ -127,6 +128,9 @@ const KNOWN: &[Known] = known! {
         "mlx5r_umr_resource_init" => "driver: make its own queue pair for UMR, once",
     }
 };
+
+/// The function that counts memory as locked and pins it, by its names in different kernels.
+pub(crate) const GETS_MEMORY: [&str; 2] = ["ib_umem_get", "__ib_umem_get_va"];
 
 /// What a function is for, if it is part of the story.
 pub(crate) fn known(name: &str) -> Option<&'static Known> {

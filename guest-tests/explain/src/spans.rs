@@ -267,3 +267,95 @@ fn system_call(number: i64) -> String {
     };
     name.to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Value;
+
+    const THREAD: Place = Place::Task(7);
+
+    fn all(list: Vec<(Place, What)>) -> Spans {
+        let capture = Capture { pid: 7, ..Capture::default() };
+        let list = list.into_iter().zip((10..).step_by(10));
+        let list = list.map(|((place, what), time)| Event { time, place, cpu: 0, what });
+        spans(&capture, &list.collect::<Vec<_>>())
+    }
+
+    fn values(name: &str, number: i64) -> Values {
+        [(name.to_owned(), Value::Number(number))].into()
+    }
+
+    fn shape(spans: &Spans) -> Vec<(&str, Option<usize>, i64, i64, bool)> {
+        let shape = |span| {
+            let Span { name, parent, start, end, open, .. }: &Span = span;
+            (name.as_str(), *parent, *start, *end, *open)
+        };
+        spans.spans.iter().map(shape).collect()
+    }
+
+    #[test]
+    fn calls_nest_and_know_arguments_and_results() {
+        let spans = all(vec![
+            (THREAD, What::Begin("ibv_reg_mr".into(), values("length", 5))),
+            (THREAD, What::SystemCall(16, vec![3])),
+            // Arguments may come before their function, and results before or after its end.
+            (THREAD, What::Begin("pin".into(), values("pages", 2))),
+            (THREAD, What::Enter("pin".into())),
+            (THREAD, What::Leave("pin".into())),
+            (THREAD, What::End("pin".into(), values("ret", -14))),
+            (THREAD, What::SystemReturn(-14)),
+            (THREAD, What::End("ibv_reg_mr".into(), values("mr", 0))),
+        ]);
+        let expected = [
+            ("ibv_reg_mr", None, 10, 80, false),
+            ("ioctl", Some(0), 20, 70, false),
+            ("pin", Some(1), 40, 50, false),
+        ];
+        assert_eq!(shape(&spans), expected);
+        let pin = &spans.spans[2];
+        assert_eq!((&pin.arguments, &pin.results), (&values("pages", 2), &values("ret", -14)));
+        assert_eq!(spans.spans[0].results, values("mr", 0));
+    }
+
+    #[test]
+    fn threads_that_wait_are_seen_to() {
+        let to = |next, sleeps| What::Switch { sleeps, next, name: "other".into() };
+        let spans = all(vec![
+            (THREAD, What::Enter("cmd_exec".into())),
+            (THREAD, to(0, true)),
+            (Place::Interrupt(0), What::Handler("mlx5_async0".into())),
+            (Place::Interrupt(0), What::Enter("irq_int_handler".into())),
+            (Place::Interrupt(0), What::Leave("irq_int_handler".into())),
+            (Place::Interrupt(0), What::HandlerEnd),
+            (Place::Task(0), to(7, false)),
+            (THREAD, What::Leave("cmd_exec".into())),
+        ]);
+        let expected = [
+            ("cmd_exec", None, 10, 80, false),
+            ("asleep", Some(0), 20, 70, false),
+            ("mlx5_async0", None, 30, 60, false),
+            ("irq_int_handler", Some(2), 40, 50, false),
+        ];
+        assert_eq!(shape(&spans), expected);
+    }
+
+    #[test]
+    fn what_was_not_seen_to_end_is_open_or_ends_with_its_caller() {
+        let spans = all(vec![
+            (THREAD, What::Leave("never began".into())),
+            (THREAD, What::Enter("outer".into())),
+            (THREAD, What::Enter("inner".into())),
+            (THREAD, What::Leave("outer".into())),
+            (THREAD, What::Enter("last".into())),
+            (THREAD, What::Fork(8)),
+        ]);
+        let expected = [
+            ("outer", None, 20, 40, false),
+            ("inner", Some(0), 30, 40, false),
+            ("last", None, 50, 60, true),
+        ];
+        assert_eq!(shape(&spans), expected);
+        assert_eq!(spans.threads, [7, 8].into());
+    }
+}

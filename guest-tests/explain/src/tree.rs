@@ -51,7 +51,10 @@ impl Tree<'_> {
         }
         for line in &call.answers {
             let mark = self.styled(GREEN, "→");
-            writeln!(self.to, "{:12}  {mark} {line}", "")?;
+            let (about, rest) = line.split_once(':').unwrap_or(("", line));
+            let about = self.styled(BOLD, about);
+            let colon = if about.is_empty() { "" } else { ":" };
+            writeln!(self.to, "{:12}  {mark} {about}{colon}{rest}", "")?;
         }
         writeln!(self.to)
     }
@@ -107,17 +110,9 @@ impl Tree<'_> {
     }
 
     fn foot(&mut self) -> io::Result<()> {
-        if let Some(clock) = self.story.clock {
-            let (error, drift) = (duration(clock.error), clock.drift);
-            let text = format!(
-                "The card's clock is put on the guest's to within {error} (drift {drift} in 10⁹). With \
-                 the tracer on, everything takes longer than without: compare shares, not times."
-            );
-            let text = self.styled(DIM, &text);
-            writeln!(self.to, "{text}")?;
-        }
-        for note in &self.story.notes {
-            writeln!(self.to, "Note: {note}.")?;
+        for note in notes(self.story) {
+            let note = self.styled(DIM, &note);
+            writeln!(self.to, "{note}")?;
         }
         Ok(())
     }
@@ -128,4 +123,17 @@ impl Tree<'_> {
             false => text.to_owned(),
         }
     }
+}
+
+/// What the reader of a story should know, a sentence each.
+pub(crate) fn notes(story: &Story) -> Vec<String> {
+    let clock = story.clock.map(|clock| {
+        let (error, drift) = (duration(clock.error), clock.drift);
+        format!(
+            "The card's clock is put on the guest's to within {error} (drift {drift} in 10⁹). With the \
+             tracer on, everything takes longer than without: compare shares, not times."
+        )
+    });
+    let notes = story.notes.iter().map(|note| format!("Note: {note}."));
+    clock.into_iter().chain(notes).collect()
 }

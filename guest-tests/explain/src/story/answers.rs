@@ -1,27 +1,27 @@
 //! Answers to what people ask of a call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::build::{Sources, opcode};
 use super::{Frames, Lane, Span, Story, frames as lists};
 use crate::format::Value;
-use crate::names::Category;
+use crate::names::{Category, GETS_MEMORY};
 use crate::spans;
 use crate::words::duration;
 
 /// Everything below a span, itself included.
-fn within(story: &Story, call: usize) -> Vec<usize> {
+fn within(story: &Story, call: usize) -> BTreeSet<usize> {
     let mut list = vec![call];
     let mut at = 0;
     while let Some(&parent) = list.get(at) {
         list.extend(story.below(parent).map(|(index, _)| index));
         at += 1;
     }
-    list
+    list.into_iter().collect()
 }
 
 /// The guest's own spans among them, with what was fetched.
-fn guest<'a>(sources: &'a Sources<'_>, list: &[usize]) -> Vec<&'a spans::Span> {
+fn guest<'a>(sources: &'a Sources<'_>, list: &BTreeSet<usize>) -> Vec<&'a spans::Span> {
     let told = sources.guest.spans.iter().zip(&sources.of_guest);
     told.filter(|(_, told)| told.is_some_and(|told| list.contains(&told)))
         .map(|(span, _)| span)
@@ -38,8 +38,9 @@ fn number(values: &BTreeMap<String, Value>, name: &str) -> Option<u64> {
 pub(super) fn frames(story: &Story, sources: &Sources<'_>, call: usize) -> Option<Frames> {
     let list = within(story, call);
     let guest = guest(sources, &list);
-    let memory =
-        guest.iter().find(|span| span.name == "ib_umem_get" && !span.arguments.is_empty())?;
+    let memory = guest
+        .iter()
+        .find(|span| GETS_MEMORY.contains(&span.name.as_str()) && !span.arguments.is_empty())?;
     let address = number(&memory.arguments, "address")?;
     let length = number(&memory.arguments, "length")?;
     let chosen = guest.iter().find(|span| span.name == "ib_umem_find_best_pgsz");
@@ -52,7 +53,7 @@ pub(super) fn frames(story: &Story, sources: &Sources<'_>, call: usize) -> Optio
 
 /// The list of translations that the card read: of what it read for this call, the one that begins
 /// where the guest's list begins, or the longest.
-fn entries(sources: &Sources<'_>, list: &[usize], pages: &[u64]) -> Vec<u64> {
+fn entries(sources: &Sources<'_>, list: &BTreeSet<usize>, pages: &[u64]) -> Vec<u64> {
     let card = sources.card.spans.iter().zip(&sources.of_card);
     let read = card.filter(|(_, told)| told.is_some_and(|told| list.contains(&told)));
     let mut lists: Vec<&Vec<u64>> = read.map(|(span, _)| &span.entries).collect();
@@ -78,7 +79,7 @@ pub(super) fn answers(
 }
 
 /// Where the time went.
-fn time(story: &Story, call: usize, list: &[usize]) -> String {
+fn time(story: &Story, call: usize, list: &BTreeSet<usize>) -> String {
     let mut sums: BTreeMap<Category, i64> = BTreeMap::new();
     for &index in list {
         let Some(span) = story.spans.get(index) else { continue };
@@ -100,16 +101,19 @@ fn time(story: &Story, call: usize, list: &[usize]) -> String {
 }
 
 fn memory(guest: &[&spans::Span]) -> Option<String> {
-    let pin = guest.iter().find(|span| span.name == "pin_user_pages_fast")?;
-    let pages: u64 = guest
-        .iter()
-        .filter(|span| span.name == "pin_user_pages_fast")
-        .filter_map(|span| number(&span.results, "ret"))
-        .filter(|&pages| pages < 1 << 31)
-        .sum();
+    let pins: Vec<_> = guest.iter().filter(|span| span.name == "pin_user_pages_fast").collect();
+    let pinned = pins.iter().filter_map(|span| match span.results.get("ret") {
+        Some(Value::Number(pages)) => u64::try_from(*pages).ok(),
+        _ => None,
+    });
+    let pages: u64 = pinned.sum();
+    let calls = match pins.len() {
+        0 => return None,
+        1 => "one call".to_owned(),
+        calls => format!("{calls} calls"),
+    };
     let slow: Vec<_> = guest.iter().filter(|span| span.name == "__gup_longterm_locked").collect();
     let faulted: u64 = slow.iter().filter_map(|span| number(&span.results, "ret")).sum();
-    let wanted = number(&pin.arguments, "pages").unwrap_or(0);
     let how = match slow.is_empty() {
         true => "all by walking the page tables without a lock".to_owned(),
         false => {
@@ -119,7 +123,7 @@ fn memory(guest: &[&spans::Span]) -> Option<String> {
     let runs = guest.iter().find(|span| span.name == "dma_map_sgtable");
     let runs = runs.and_then(|span| number(&span.arguments, "entries"));
     let runs = runs.map_or(String::new(), |runs| format!("; they lie in {runs} runs"));
-    Some(format!("pinned: {pages} pages of {wanted} asked for at once, {how}{runs}"))
+    Some(format!("pinned: {pages} pages in {calls}, {how}{runs}"))
 }
 
 /// Whether the cache had a key.

@@ -22,18 +22,18 @@ pub(super) struct Sources<'a> {
     pub(super) of_card: Vec<Option<usize>>,
 }
 
-pub(super) fn story(capture: &Capture, guest: &Spans, card: &Card) -> Story {
+pub(super) fn story(capture: &Capture, clock: Option<Clock>, guest: &Spans, card: &Card) -> Story {
     let mut story = Story {
         command: capture.command.clone(),
         kernel: capture.kernel.clone(),
         spans: Vec::new(),
         calls: Vec::new(),
         details: Vec::new(),
-        clock: Clock::fit(&capture.exchanges),
+        clock,
         notes: Vec::new(),
+        children: Vec::new(),
     };
     let zero = guest.spans.iter().map(|span| span.start).min().unwrap_or(0);
-    let last = guest.spans.iter().map(|span| span.end).max().unwrap_or(0);
     let mut of_guest = vec![None; guest.spans.len()];
     for (index, span) in guest.spans.iter().enumerate() {
         let parent = span.parent.and_then(|parent| of_guest.get(parent).copied().flatten());
@@ -47,9 +47,6 @@ pub(super) fn story(capture: &Capture, guest: &Spans, card: &Card) -> Story {
     if let Some(clock) = story.clock {
         for (index, span) in card.spans.iter().enumerate() {
             let (start, end) = (clock.guest(span.start), clock.guest(span.end));
-            if end < zero || start > last {
-                continue;
-            }
             of_card[index] = Some(story.spans.len());
             let parent = span.parent.and_then(|parent| of_card.get(parent).copied().flatten());
             let detail = span.detail.as_ref().map(|detail| {
@@ -75,6 +72,7 @@ pub(super) fn story(capture: &Capture, guest: &Spans, card: &Card) -> Story {
     let mut sources = Sources { guest, card, of_guest, of_card };
     link::link(&mut story, &sources);
     sort(&mut story, &mut sources);
+    story.find_children();
     for span in calls(&story) {
         let main = is_main(&story, span);
         story.calls.push(Call { span, main, answers: Vec::new(), frames: None });
@@ -119,7 +117,11 @@ fn notes(story: &mut Story, capture: &Capture, card: &Card) {
     if card.dropped > 0 {
         note(format!("the card's trace could not keep up: {} events are missing", card.dropped));
     }
-    if card.spans.is_empty() {
+    if capture.exchanges.is_empty() {
+        note(
+            "the card's clock could not be read: its trace can't be put beside the guest's".into(),
+        );
+    } else if card.spans.is_empty() {
         note("there is no trace of the card: the story ends where the kernel calls it".into());
     } else if capture.exchanges.is_empty() {
         note(
@@ -172,7 +174,7 @@ fn told(guest: &Spans, span: &spans::Span, parent: Option<&Span>, zero: i64) -> 
         start: span.start - zero,
         end: span.end - zero,
         name: span.name.clone(),
-        title: title(span, known.map(|known| known.title)),
+        title: title(span, lane, known.map(|known| known.title)),
         facts: told,
         category,
         failed: failed(span),
@@ -181,7 +183,7 @@ fn told(guest: &Spans, span: &spans::Span, parent: Option<&Span>, zero: i64) -> 
     }
 }
 
-fn title(span: &spans::Span, known: Option<&'static str>) -> Option<String> {
+fn title(span: &spans::Span, lane: Lane, known: Option<&'static str>) -> Option<String> {
     let number = |values: &BTreeMap<String, Value>, name: &str| match values.get(name) {
         Some(Value::Number(number)) => Some(*number),
         _ => None,
@@ -190,7 +192,8 @@ fn title(span: &spans::Span, known: Option<&'static str>) -> Option<String> {
         Kind::Library => return Some(span.name.clone()),
         Kind::System => return Some(format!("system call {}", span.name)),
         Kind::Handler => return Some(format!("interrupt {}", span.name)),
-        Kind::Asleep => return Some("the thread sleeps".to_owned()),
+        Kind::Asleep if lane == Lane::Kernel => return Some("the thread sleeps".to_owned()),
+        Kind::Asleep => return None,
         Kind::Preempted => return None,
         Kind::Function => {}
     }

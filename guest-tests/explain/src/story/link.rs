@@ -19,8 +19,51 @@ pub(super) fn link(story: &mut Story, sources: &Sources<'_>) {
     let slack = story.clock.map_or(0, |clock| clock.error);
     commands(story, sources);
     commands_of_the_card(story, sources, slack);
+    causes_first(story, sources);
     work_requests(story, sources, slack);
+    doorbells(story, sources);
     by_time(story, slack);
+}
+
+/// Moves the card's times so that commands arrive after they were written and handlers run after their
+/// interrupts.
+fn causes_first(story: &mut Story, sources: &Sources<'_>) {
+    let Some(clock) = story.clock else { return };
+    let of_card: Vec<usize> = sources.of_card.iter().copied().flatten().collect();
+    let (mut earliest, mut latest) = (i64::MIN / 4, i64::MAX / 4);
+    for span in of_card.iter().filter_map(|&index| story.spans.get(index)) {
+        let parent = span.parent.and_then(|parent| story.spans.get(parent));
+        if let Some(worker) = parent.filter(|parent| parent.name == WRITES_COMMAND) {
+            earliest = earliest.max(worker.start - span.start);
+        }
+        if span.name == "interrupt" {
+            let handler = |own: &&Span| {
+                own.lane == Lane::Interrupt
+                    && own.parent.is_none()
+                    && own.start + clock.error >= span.start
+            };
+            if let Some(handler) = story.spans.iter().find(handler) {
+                latest = latest.min(handler.start - span.start);
+            }
+        }
+    }
+    let by = clock.moved(earliest, latest);
+    for index in of_card {
+        if let Some(span) = story.spans.get_mut(index) {
+            (span.start, span.end) = (span.start + by, span.end + by);
+        }
+    }
+}
+
+/// Doorbells beside what they began.
+fn doorbells(story: &mut Story, sources: &Sources<'_>) {
+    for (span, told) in sources.card.spans.iter().zip(&sources.of_card) {
+        let began = span.began.and_then(|began| sources.of_card.get(began).copied().flatten());
+        let parent = began.and_then(|began| story.spans.get(began)?.parent);
+        if let (Some(told), Some(parent)) = (*told, parent) {
+            adopt(story, told, parent);
+        }
+    }
 }
 
 fn adopt(story: &mut Story, child: usize, parent: usize) {
@@ -122,39 +165,68 @@ fn work_requests(story: &mut Story, sources: &Sources<'_>, slack: i64) {
 /// Everything that has no parent yet, except the command's own threads.
 fn by_time(story: &mut Story, slack: i64) {
     let own = |span: &Span| matches!(span.lane, Lane::User | Lane::Kernel);
-    let hosts: Vec<(usize, i64, i64)> = story
-        .spans
-        .iter()
-        .enumerate()
-        .filter(|(_, span)| {
-            own(span) && !matches!(span.category, Category::Waiting | Category::Other)
-                || span.lane == Lane::Worker
-        })
-        .map(|(index, span)| (index, span.start, span.end))
+    let busy = |span: &Span| match span.category {
+        Category::Waiting | Category::Other => false,
+        _ => own(span) || span.lane == Lane::Worker,
+    };
+    let root = |span: &Span| span.parent.is_none() && !own(span) && span.lane != Lane::Worker;
+    let all = || story.spans.iter().enumerate();
+    let mut hosts: Vec<Host> = all()
+        .filter(|(_, span)| busy(span))
+        .map(|(index, span)| Host { index, start: span.start, end: span.end })
         .collect();
-    let roots: Vec<usize> = story
-        .spans
-        .iter()
-        .enumerate()
-        .filter(|(_, span)| span.parent.is_none() && !own(span) && span.lane != Lane::Worker)
-        .map(|(index, _)| index)
-        .collect();
-    for root in roots {
-        let Some((start, lane)) = story.spans.get(root).map(|span| (span.start, span.lane)) else {
-            continue;
-        };
-        // What the card did is known with the clock's error only.
-        let slack = if matches!(lane, Lane::Bus | Lane::Card) { slack } else { 0 };
-        let around =
-            |&&(_, begin, end): &&(usize, i64, i64)| begin <= start + slack && start <= end + slack;
-        let exact = |&&(_, begin, end): &&(usize, i64, i64)| begin <= start && start <= end;
-        let innermost = |list: &mut dyn Iterator<Item = &(usize, i64, i64)>| {
-            list.max_by_key(|(_, begin, _)| *begin).map(|&(index, ..)| index)
-        };
-        let host = innermost(&mut hosts.iter().filter(exact))
-            .or_else(|| innermost(&mut hosts.iter().filter(around)));
-        if let Some(host) = host {
-            adopt(story, root, host);
+    hosts.sort_by_key(|host| host.start);
+    let mut roots: Vec<(i64, usize)> =
+        all().filter(|(_, span)| root(span)).map(|(index, span)| (span.start, index)).collect();
+    roots.sort_unstable();
+    // What the card did is known with the clock's error only.
+    for shift in [0, slack, -slack] {
+        let found = innermost(&hosts, roots.iter().map(|(start, _)| start + shift));
+        let mut left = Vec::new();
+        for (&(start, root), host) in roots.iter().zip(found) {
+            match host {
+                Some(host) => adopt(story, root, host),
+                None => left.push((start, root)),
+            }
         }
+        roots = left;
+    }
+}
+
+/// A span that others may belong to.
+struct Host {
+    index: usize,
+    start: i64,
+    end: i64,
+}
+
+/// For each of the times, which ascend: the span that began last of those that had not ended.
+fn innermost(hosts: &[Host], times: impl Iterator<Item = i64>) -> Vec<Option<usize>> {
+    let mut coming = hosts.iter().peekable();
+    let mut open: Vec<&Host> = Vec::new();
+    times
+        .map(|time| {
+            while let Some(host) = coming.next_if(|host| host.start <= time) {
+                open.push(host);
+            }
+            // One that ended below one that did not is found when it comes to the top.
+            while open.pop_if(|host| host.end < time).is_some() {}
+            open.last().map(|host| host.index)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_of_several_threads() {
+        let host = |index, start, end| Host { index, start, end };
+        // 0 and 1 are of one thread, 2 of another and 3 of the first again.
+        let hosts = [host(0, 10, 100), host(1, 20, 30), host(2, 25, 60), host(3, 50, 55)];
+        let times = [5, 10, 22, 26, 40, 52, 58, 70, 101];
+        let expected = [None, Some(0), Some(1), Some(2), Some(2), Some(3), Some(2), Some(0), None];
+        assert_eq!(innermost(&hosts, times.into_iter()), expected);
     }
 }

@@ -6,6 +6,8 @@ mod failure;
 mod frames;
 mod link;
 
+use std::io::Read;
+
 use serde::Serialize;
 
 pub use frames::{Frames, Line};
@@ -15,7 +17,7 @@ use crate::card::Card;
 use crate::clock::Clock;
 use crate::events::events;
 use crate::names::Category;
-use crate::spans::spans;
+use crate::spans::{Spans, spans};
 use crate::{Error, card};
 
 /// Everything that is told.
@@ -35,6 +37,9 @@ pub struct Story {
     pub clock: Option<Clock>,
     /// What the reader should know: records that were lost, a trace that is missing.
     pub notes: Vec<String>,
+    /// What is below each span.
+    #[serde(skip)]
+    children: Vec<Vec<usize>>,
 }
 
 /// A stretch of time in which something was done.
@@ -108,20 +113,60 @@ pub struct Detail {
     pub length: u64,
 }
 
+/// The time of the command, on the card's clock.
+pub(crate) struct Window {
+    clock: Clock,
+    first: i64,
+    last: i64,
+}
+
+/// When the command ran, if the card's clock is known.
+pub(crate) fn window(capture: &Capture) -> Option<Window> {
+    Window::new(capture, &spans(capture, &events(capture)))
+}
+
+impl Window {
+    fn new(capture: &Capture, guest: &Spans) -> Option<Self> {
+        let clock = Clock::fit(&capture.exchanges)?;
+        let first = guest.spans.iter().map(|span| span.start).min()?;
+        let last = guest.spans.iter().map(|span| span.end).max()?;
+        Some(Self { clock, first, last })
+    }
+
+    /// Whether a time of the card may be within.
+    pub(crate) fn has(&self, card: i64) -> bool {
+        let (guest, error) = (self.clock.guest(card), self.clock.error);
+        self.first - error <= guest && guest <= self.last + error
+    }
+}
+
 impl Story {
     /// Tells it, from what the guest wrote and the card's trace.
-    pub fn new(guest: &[u8], trace: Option<&[u8]>) -> Result<Self, Error> {
+    pub fn new(guest: &[u8], trace: Option<impl Read>) -> Result<Self, Error> {
         let capture = Capture::parse(guest)?;
         let guest = spans(&capture, &events(&capture));
-        let card = match trace {
-            Some(trace) => card::read(trace)?,
-            None => Card::default(),
+        let window = Window::new(&capture, &guest);
+        let card = match (trace, &window) {
+            (Some(trace), Some(window)) => card::read(trace, |time| window.has(time))?,
+            _ => Card::default(),
         };
-        Ok(build::story(&capture, &guest, &card))
+        let clock = window.map(|window| window.clock);
+        Ok(build::story(&capture, clock, &guest, &card))
     }
 
     /// The spans below one, in the order of time.
-    pub fn below(&self, parent: usize) -> impl Iterator<Item = (usize, &Span)> {
-        self.spans.iter().enumerate().filter(move |(_, span)| span.parent == Some(parent))
+    pub fn below(&self, parent: usize) -> impl DoubleEndedIterator<Item = (usize, &Span)> {
+        let children = self.children.get(parent).map_or(&[][..], Vec::as_slice);
+        children.iter().filter_map(|&index| Some((index, self.spans.get(index)?)))
+    }
+
+    /// To be called when the spans are in order and have their parents.
+    fn find_children(&mut self) {
+        self.children = vec![Vec::new(); self.spans.len()];
+        for (index, span) in self.spans.iter().enumerate() {
+            if let Some(children) = span.parent.and_then(|parent| self.children.get_mut(parent)) {
+                children.push(index);
+            }
+        }
     }
 }
