@@ -44,6 +44,7 @@ const CONNECTX6: &[Value] = &[
     ("relaxed_ordering_write", 1),
     ("relaxed_ordering_read", 1),
     ("relaxed_ordering_read_pci_enabled", 1),
+    ("dump_fill_mkey", 1),
     ("log_max_eq", 8),
     ("max_indirection", 4),
     ("fixed_buffer_size", 1),

@@ -293,3 +293,32 @@ fn indirect_keys_scatter_and_gather() {
     let seen = pair.drain_b();
     assert_eq!(failure(&seen[0]), (CqeSyndrome::LOCAL_PROT_ERR, 0x51));
 }
+
+/// ibv_alloc_null_mr: memory that is nowhere.
+#[test]
+fn the_null_key_drops_what_comes_and_gives_zeros() {
+    let mut pair = Pair::new(QpType::RC);
+    let out = pair.bench.f.ok(Opcode::QUERY_SPECIAL_CONTEXTS, 0, 0x10, 0x20, |_| {});
+    let null = QuerySpecialContextsOut(&out).dump_fill_mkey();
+    assert_eq!(null, mtt::NULL_KEY);
+    let (to, rkey) = (pair.to, pair.rkey);
+    pair.bench.write(to, &[0xee; 1000]);
+    pair.post(WqeOpcode::RDMA_WRITE, &wqe(&[&remote(to, rkey), &local(0, null, 1000)]));
+    let lkey = std::mem::replace(&mut pair.bench.lkey, null);
+    pair.bench.post_receive(&mut pair.b, &[(0x1234, 5000)]);
+    pair.bench.lkey = lkey;
+    let from = pair.from;
+    pair.post(WqeOpcode::SEND, &wqe(&[&local(from, lkey, 5000)]));
+    pair.post(WqeOpcode::RDMA_READ, &wqe(&[&remote(from, rkey), &local(0, null, 700)]));
+    pair.go();
+    let kinds: Vec<_> = pair.drain_a().iter().map(|e| CqeOpcode(e.opcode())).collect();
+    assert_eq!(kinds, [CqeOpcode::REQ; 3]);
+    let received = pair.drain_b();
+    assert_eq!(
+        (CqeOpcode(received[0].opcode()), received[0].byte_cnt()),
+        (CqeOpcode::RESP_SEND, 5000)
+    );
+    assert_eq!(pair.bytes(to, 1000), [0; 1000]);
+    // A peer has no such key.
+    assert_eq!(write(&mut pair, null, 0), REFUSED);
+}
