@@ -10,12 +10,11 @@ use crate::completion::{
     self, BAD_RESPONSE, BAD_WQE, Failure, NO_MEMORY, NOT_READY_EXCEEDED, REMOTE_ACCESS,
     REMOTE_INVALID_REQUEST, REMOTE_OPERATION,
 };
-use crate::memory::{Fault, Owner, Payload};
+use crate::memory::{Fault, Owner, Payload, SourceGone};
 use crate::message::Message;
 use crate::packet::{Header, Kind, not_ready_ns};
 use crate::requester::path_mtu;
 use crate::timers::Timer;
-use crate::wire::SourceGone;
 use crate::wqe::Wqe;
 use crate::{Cx, Engine};
 

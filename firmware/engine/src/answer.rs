@@ -8,10 +8,11 @@ use layouts::EventType;
 use mtt::Access;
 
 use crate::completion;
-use crate::memory::{Owner, Payload, Range};
+use crate::memory::{Owner, Payload};
 use crate::packet::Kind;
 use crate::requester::{burst_packets, header, packets, path_mtu};
 use crate::send::{Turn, WQE_COST};
+use crate::wqe::Range;
 use crate::{Cx, Engine};
 
 /// Most answers that wait for a read before them; what comes on top is not answered, as if the

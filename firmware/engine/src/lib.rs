@@ -6,8 +6,8 @@
 //! - `send`: the send queue of one queue pair: WQEs are fetched, executed, completed, flushed.
 //! - `wqe`: one WQE, copied out of the ring once and judged in the copy. `message`: what one of a
 //!   connected service asks for.
-//! - `requester`: connected services send. `acknowledge`: what comes back. `responder`: requests
-//!   are executed. `answer`: what is sent back. `atomic`: atomic operations.
+//! - `requester`: connected services send. `acknowledge`: what comes back. `responder`:
+//!   requests come in. `execute`: they are executed. `answer`: what is sent back. `atomic`: atomic operations.
 //! - [`packet`]: what travels between them. [`wire`]: what becomes of it on its way.
 //! - `umr`: edits of memory keys.
 //! - `datagram`: packets of unreliable datagrams. `headers`: what stands before their payload.
@@ -23,6 +23,7 @@ mod answer;
 mod atomic;
 mod completion;
 mod datagram;
+mod execute;
 mod headers;
 mod memory;
 mod message;

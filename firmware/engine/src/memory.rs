@@ -7,6 +7,7 @@ use probe::Probe;
 
 use crate::completion::{BAD_LENGTH, Failure, NO_MEMORY};
 use crate::points;
+use crate::wqe::Range;
 
 /// Room that is used again and again.
 #[derive(Debug, Default)]
@@ -29,14 +30,6 @@ pub struct Owner<'a> {
     pub pd: Option<u32>,
     pub qpn: u32,
     pub probe: &'a Probe,
-}
-
-/// A run of addresses of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Range {
-    pub key: u32,
-    pub addr: u64,
-    pub len: u64,
 }
 
 impl Owner<'_> {
@@ -109,6 +102,10 @@ pub enum Payload<'a> {
     /// Here.
     Bytes(&'a [u8]),
 }
+
+/// The payload of a burst can't be read where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceGone;
 
 /// Which end of a copy was at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

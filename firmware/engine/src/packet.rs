@@ -5,6 +5,7 @@
 //! network would carry as so many packets, in one piece: most often a whole message. While
 //! something can happen to single packets ([`crate::wire`]), every burst has one.
 
+use firmware::qp::Service;
 use firmware::qp::connection::{Nak, Psn};
 
 /// What precedes the payload of a burst.
@@ -40,6 +41,16 @@ pub enum Transport {
         /// The queue; 0 in answers.
         srqn: u32,
     },
+}
+
+impl Transport {
+    /// Whether a queue pair of this service takes such packets.
+    pub fn is_of(self, service: Service) -> bool {
+        matches!(
+            (service, self),
+            (Service::Rc, Self::Rc) | (Service::Uc, Self::Uc) | (Service::Xrc, Self::Xrc { .. })
+        )
+    }
 }
 
 /// What a burst is.

@@ -10,9 +10,9 @@ use layouts::{CqeOpcode, WqeDataSeg, WqeSrqNextSeg};
 use mtt::Access;
 
 use crate::completion::{self, Completion, FLUSHED, Failure, NO_MEMORY};
-use crate::memory::{Fault, Owner, Payload, Range};
+use crate::memory::{Fault, Owner, Payload};
 use crate::packet::{Part, Tail};
-use crate::wqe::LONGEST;
+use crate::wqe::{LONGEST, Range};
 use crate::{Cx, Engine};
 
 /// A data segment with this key and no length ends a list

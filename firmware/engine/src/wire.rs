@@ -7,15 +7,10 @@ use std::collections::BTreeMap;
 
 use firmware::Firmware;
 
-use crate::memory::Payload;
+use crate::memory::{Payload, SourceGone};
 use crate::packet::Header;
 use crate::points;
-use crate::responder::same_service;
 use crate::{Cx, Engine};
-
-/// The payload of a burst can't be read where it comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SourceGone;
 
 /// What happens to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +181,7 @@ impl Engine {
         let fits = fw.qps.get(header.dest_qpn).is_some_and(|qp| {
             let index = qp.context().primary_address_path().pkey_index();
             qp.state.receives()
-                && same_service(qp.service, header.transport)
+                && header.transport.is_of(qp.service)
                 && fw.port.pkey(index.into()) == Some(header.pkey)
         });
         if !fits {

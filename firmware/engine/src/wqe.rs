@@ -5,7 +5,6 @@ use firmware::qp::{LOG_WQEBB, Qp, SendQueue};
 use layouts::{WqeCtrlSeg, WqeDataSeg, WqeInlineSeg, WqeOpcode};
 
 use crate::completion::{BAD_WQE, Failure};
-use crate::memory::Range;
 
 /// Bytes of a basic block.
 const BLOCK: usize = 1 << LOG_WQEBB;
@@ -132,6 +131,14 @@ impl Wqe {
         }
         Ok((len, inline))
     }
+}
+
+/// A run of addresses of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    pub key: u32,
+    pub addr: u64,
+    pub len: u64,
 }
 
 /// What one data segment names.
