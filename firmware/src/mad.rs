@@ -2,7 +2,7 @@
 //! (`ib_mad`'s process_mad): subnet management (`smpquery -D`) here, performance management in
 //! [`pma`].
 
-use layouts::{MadIfcIn, MadIfcOut, PerfMad, Smp};
+use layouts::{MadIfcIn, MadIfcOut, Smp};
 
 use crate::error::{self, CmdError};
 use crate::port::{self, own_port};
@@ -16,7 +16,7 @@ const ATTRIBUTE: std::ops::Range<usize> = 0x40..0x80;
 const CLASS_LID_ROUTED: u8 = 0x01;
 const CLASS_DIRECTED_ROUTE: u8 = 0x81;
 pub(crate) const METHOD_GET: u8 = 0x01;
-const METHOD_GET_RESP: u8 = 0x81;
+pub(crate) const METHOD_GET_RESP: u8 = 0x81;
 /// Direction bit of a directed-route packet on its way back (IBA 14.2.1.2).
 const DIRECTION_BACK: u16 = 0x8000;
 /// IBA 13.4.7: the combination of method and attribute is not supported.
@@ -48,10 +48,7 @@ pub fn mad_ifc(
         CLASS_LID_ROUTED => false,
         CLASS_DIRECTED_ROUTE => true,
         pma::CLASS => {
-            let mut mad = PerfMad(&mut *smp.0);
-            let status = pma::attribute(fw, &mut mad);
-            mad.set_method(METHOD_GET_RESP);
-            mad.set_status(status);
+            pma::answer(fw, smp.0);
             return Ok(());
         }
         class => {

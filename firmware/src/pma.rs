@@ -1,14 +1,15 @@
 //! The performance management agent of the port (IBA 16.1): `perfquery` reads and resets counters.
 //!
-//! The driver answers most Gets from QUERY_VPORT_COUNTER and PPCNT itself; what it hands over with
-//! MAD_IFC is mainly Sets. All of them show and clear the same counters. Errors are all zero, and
-//! setting them changes nothing.
+//! It is asked by datagrams to queue pair 1 of the port, which never reach the driver (whose own
+//! answer, for MAD_IFC's callers, has no header), and by MAD_IFC. All of them, QUERY_VPORT_COUNTER
+//! and PPCNT show and clear the same counters. Errors are all zero, and setting them changes
+//! nothing.
 
 use layouts::PerfMad;
 
 use crate::Firmware;
 use crate::counters::PortCounters;
-use crate::mad::{METHOD_GET, STATUS_INVALID, STATUS_UNSUPPORTED};
+use crate::mad::{METHOD_GET, METHOD_GET_RESP, STATUS_INVALID, STATUS_UNSUPPORTED};
 
 /// Management class of performance management.
 pub const CLASS: u8 = 0x04;
@@ -21,8 +22,25 @@ const EXT_WIDTH_SUPPORTED: u16 = 1 << 9;
 /// The only port, and all of them.
 const PORTS: [u8; 2] = [1, 0xff];
 
+/// Whether a datagram to queue pair 1 is for this agent.
+pub fn is_request(mad: &[u8]) -> bool {
+    let header = PerfMad(mad);
+    mad.len() == PerfMad::SIZE
+        && header.base_version() == 1
+        && header.mgmt_class() == CLASS
+        && matches!(header.method(), METHOD_GET | METHOD_SET)
+}
+
+/// Turns a request into its answer.
+pub fn answer(fw: &mut Firmware, mad: &mut [u8]) {
+    let mut mad = PerfMad(mad);
+    let status = attribute(fw, &mut mad);
+    mad.set_method(METHOD_GET_RESP);
+    mad.set_status(status);
+}
+
 /// Fills the attribute that `mad` asks for, after setting it if asked to; returns the MAD status.
-pub fn attribute(fw: &mut Firmware, mad: &mut PerfMad<&mut [u8]>) -> u16 {
+fn attribute(fw: &mut Firmware, mad: &mut PerfMad<&mut [u8]>) -> u16 {
     let set = match mad.method() {
         METHOD_GET => false,
         METHOD_SET => true,

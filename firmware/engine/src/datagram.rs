@@ -1,10 +1,12 @@
 //! Unreliable datagrams, of queue pairs 0 and 1 too: a packet is made of a WQE, and one that is
-//! for this port, or for a group that has members here, is received at once. Nobody else is on this
-//! fabric: any other packet is lost, as its sender must expect.
+//! for this port, or for a group that has members here, is received at once. What asks the port's
+//! own agent is answered. Nobody else is on this fabric: any other packet is lost, as its sender
+//! must expect.
 
 use std::fmt;
 
 use firmware::Firmware;
+use firmware::pma;
 use firmware::port::GIDS;
 use firmware::qp::{Receives, Service};
 use layouts::{CqeOpcode, WqeDatagramSeg, WqeOpcode};
@@ -28,6 +30,8 @@ const SMALLEST_MTU: u32 = 128;
 const OWN_QKEY: u32 = 1 << 31;
 /// P_Key: full member (IBA 10.9.1).
 const FULL_MEMBER: u16 = 1 << 15;
+/// The Q_Key of general services (IBA 10.2.4).
+const QP1_QKEY: u32 = 0x8001_0000;
 /// Value of a CQE's GRH bits: it is in the buffer.
 const GRH_IN_BUFFER: u8 = 1;
 /// Bytes of a packet beside its payload that a global route header counts: base and datagram
@@ -132,11 +136,41 @@ impl Engine {
             }
             None if packet.dest_lid == fw.port.identity.lid => {
                 fw.port.counters.received_unicast.add(1, octets);
-                self.receive_datagram(fw, cx, &packet, receiver(fw, &packet), payload);
+                if packet.dest_qpn == 1 && packet.qkey == QP1_QKEY && pma::is_request(payload) {
+                    self.answer_datagram(fw, cx, packet, payload);
+                } else {
+                    self.receive_datagram(fw, cx, &packet, receiver(fw, &packet), payload);
+                }
             }
             None => self.lose(|| packet.to_string(), "nobody else is on this fabric"),
         }
         Ok(payload.len())
+    }
+
+    /// The port's own agent answers a packet.
+    fn answer_datagram(&mut self, fw: &mut Firmware, cx: Cx, request: Packet, mad: &mut [u8]) {
+        pma::answer(fw, mad);
+        let grh = request.grh.map(|mut grh| {
+            let (source, destination) = (Grh(&grh).sgid(), Grh(&grh).dgid());
+            let mut back = Grh(&mut grh[..]);
+            back.set_sgid(&destination);
+            back.set_dgid(&source);
+            grh
+        });
+        let answer = Packet {
+            src_lid: request.dest_lid,
+            dest_lid: request.src_lid,
+            grh,
+            dest_qpn: request.src_qpn,
+            src_qpn: 1,
+            solicited: false,
+            immediate: None,
+            ..request
+        };
+        let octets = answer.octets(mad.len());
+        fw.port.counters.transmitted_unicast.add(1, octets);
+        fw.port.counters.received_unicast.add(1, octets);
+        self.receive_datagram(fw, cx, &answer, receiver(fw, &answer), mad);
     }
 
     /// A packet that arrives at this port, for a queue pair. What does not fit its receiver is
