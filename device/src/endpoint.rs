@@ -8,13 +8,15 @@ mod tests;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use control::{Refusal, RefusalKind, Request};
+use control::{Metrics, Refusal, RefusalKind, Request};
 use dma::{Bus, Dma, DmaError};
 use function::{BAR0_SIZE, Config, Wake};
+use serde::Serialize;
 use serde_json::Value;
 use trace::WriteError;
 
 use crate::irq::Vectors;
+use crate::latency::Measured;
 use crate::memory::{GuestMemory, give_back};
 use crate::pci::{CONFIG_SIZE, ConfigSpace, Effect, MSIX_BAR_SIZE, MSIX_PENDING_AT, OutOfRange};
 use crate::record::{Card, Recorder};
@@ -57,6 +59,7 @@ pub struct Endpoint {
     pub vectors: Vectors,
     clock: Instant,
     tracer: Option<Tracer>,
+    measured: Measured,
 }
 
 impl Endpoint {
@@ -69,6 +72,7 @@ impl Endpoint {
             vectors: Vectors::default(),
             clock: Instant::now(),
             tracer: None,
+            measured: Measured::default(),
         }
     }
 
@@ -117,7 +121,8 @@ impl Endpoint {
             }
             Space::Bar0 if self.config.memory_enabled() => {
                 let now = self.now();
-                let Self { card, config, memory, vectors, .. } = self;
+                let Self { card, config, memory, vectors, measured, .. } = self;
+                measured.rung(now, card.probe());
                 card.bar_write(now, &HostBus { config, memory, vectors }, offset, data);
             }
             Space::Bar0 | Space::Msix => {}
@@ -129,13 +134,22 @@ impl Endpoint {
     pub fn poll(&mut self) -> Wake {
         let now = self.now();
         let Self { card, config, memory, vectors, .. } = self;
-        card.poll(now, &HostBus { config, memory, vectors })
+        let wake = card.poll(now, &HostBus { config, memory, vectors });
+        if wake != Wake::Now && self.measured.is_running() {
+            let now = self.now();
+            self.measured.finished(now, self.card.probe());
+        }
+        wake
     }
 
     /// Answers one control request.
     pub fn control(&mut self, request: &Request) -> Result<Value, Refusal> {
-        if let Request::Trace { level, filter } = request {
-            return self.control_trace(level.as_deref(), filter.as_deref());
+        match request {
+            Request::Trace { level, filter } => {
+                return self.control_trace(level.as_deref(), filter.as_deref());
+            }
+            Request::Metrics {} => return self.metrics().and_then(|metrics| json(&metrics)),
+            _ => {}
         }
         let Self { card, config, memory, vectors, .. } = self;
         card.control(&HostBus { config, memory, vectors }, request)
@@ -151,16 +165,23 @@ impl Endpoint {
             return Err(Refusal { kind: RefusalKind::NotFound, message });
         };
         tracer.change(level, filter, self.card.probe())?;
-        serde_json::to_value(tracer.status())
-            .map_err(|error| Refusal { kind: RefusalKind::BadRequest, message: error.to_string() })
+        json(&tracer.status())
+    }
+
+    /// Everything that is counted and measured.
+    fn metrics(&mut self) -> Result<Metrics, Refusal> {
+        let status = self.control(&Request::Status {})?;
+        let status = serde_json::from_value(status).map_err(refusal)?;
+        Ok(Metrics { time: self.now(), status, latencies: self.measured.shown() })
     }
 
     /// Function-level reset. What the client has mapped and its descriptors stay: they are not the function's.
     pub fn reset(&mut self) {
-        let Self { card, config, memory: _, vectors, clock: _, tracer: _ } = self;
+        let Self { card, config, memory: _, vectors, clock: _, tracer: _, measured } = self;
         card.reset();
         config.reset();
         vectors.forget_pending();
+        measured.stop();
     }
 
     /// The client is gone: the function is as new and holds nothing of it.
@@ -180,6 +201,14 @@ impl Endpoint {
     pub fn flush(&self) -> Result<(), WriteError> {
         self.card.flush()
     }
+}
+
+fn json(reply: &impl Serialize) -> Result<Value, Refusal> {
+    serde_json::to_value(reply).map_err(refusal)
+}
+
+fn refusal(error: serde_json::Error) -> Refusal {
+    Refusal { kind: RefusalKind::BadRequest, message: error.to_string() }
 }
 
 /// The bus as the card sees it: reachable while configuration space says so.

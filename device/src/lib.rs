@@ -3,6 +3,8 @@
 mod control_server;
 mod endpoint;
 mod irq;
+mod latency;
+pub mod metrics;
 pub mod memory;
 pub mod pci;
 pub mod record;

@@ -5,6 +5,7 @@
 
 use std::error::Error as _;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use trace::WriteError;
 
 use crate::control_server::ControlServer;
 use crate::endpoint::Endpoint;
+use crate::metrics::MetricsServer;
 use crate::record::Recorder;
 use crate::tracer::{StartTraceError, TraceOptions};
 use crate::vfio_user::{BindError, Connection, Disconnect, Listener, Progress};
@@ -34,6 +36,8 @@ pub struct Options {
     pub control: Option<PathBuf>,
     /// Where to record to; the file must not exist. Without, nothing is recorded.
     pub record: Option<PathBuf>,
+    /// Where Prometheus may ask; without, nowhere.
+    pub metrics: Option<SocketAddr>,
     /// What to trace; without, nothing is.
     pub trace: Option<TraceOptions>,
     /// What the card is like.
@@ -56,6 +60,14 @@ pub enum StartError {
     Recording {
         /// Its file.
         path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The HTTP server.
+    #[error("cannot listen on {address}: {source}")]
+    Metrics {
+        /// Where.
+        address: SocketAddr,
         /// Why.
         source: io::Error,
     },
@@ -118,6 +130,7 @@ pub struct Server {
     /// How many have connected so far.
     connections: u64,
     endpoint: Endpoint,
+    metrics: Option<MetricsServer>,
 }
 
 /// What there is to do.
@@ -133,7 +146,7 @@ struct Ready {
 impl Server {
     /// Makes the sockets. From here on clients can connect; they are served by [`Server::run`].
     pub fn bind(options: Options) -> Result<Self, StartError> {
-        let Options { socket, control, record, trace, config } = options;
+        let Options { socket, control, record, metrics, trace, config } = options;
         let name = socket.display().to_string();
         let poll = Poll::new()?;
         let listener = listen(socket)?;
@@ -152,6 +165,10 @@ impl Server {
             endpoint.trace(trace, &name).map_err(|source| StartError::Trace { path, source })?;
         }
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        let metrics = metrics.map(|address| {
+            MetricsServer::start(address, Arc::clone(&waker))
+                .map_err(|source| StartError::Metrics { address, source })
+        });
         let stopper = Stopper { asked: Arc::default(), waker };
         Ok(Self {
             poll,
@@ -162,6 +179,7 @@ impl Server {
             wants_room: false,
             connections: 0,
             endpoint,
+            metrics: metrics.transpose()?,
         })
     }
 
@@ -249,6 +267,7 @@ impl Server {
         if std::mem::take(&mut ready.control) {
             ready.control = self.control();
         }
+        self.tell_metrics();
         wake
     }
 
@@ -328,6 +347,21 @@ impl Server {
         })
     }
 
+    /// Answers Prometheus.
+    fn tell_metrics(&mut self) {
+        let Self { client, connections, endpoint, metrics, .. } = self;
+        let Some(metrics) = metrics else { return };
+        metrics.answer(|| {
+            let reply = answer(endpoint, &Request::Metrics {}, client.is_some(), *connections);
+            serde_json::from_value(reply.ok()?).ok()
+        });
+    }
+
+    /// Where Prometheus may ask.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(MetricsServer::address)
+    }
+
     /// Leaves everything in order.
     fn finish(mut self) -> Result<(), WriteError> {
         if log::log_enabled!(log::Level::Debug)
@@ -351,7 +385,12 @@ fn answer(
     connections: u64,
 ) -> Result<Value, Refusal> {
     let mut reply = endpoint.control(request)?;
-    if let (Request::Status {}, Some(status)) = (request, reply.as_object_mut()) {
+    let status = match request {
+        Request::Status {} => Some(&mut reply),
+        Request::Metrics {} => reply.get_mut("status"),
+        _ => None,
+    };
+    if let Some(status) = status.and_then(Value::as_object_mut) {
         status.insert("connected".into(), connected.into());
         status.insert("connections".into(), connections.into());
     }

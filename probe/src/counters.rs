@@ -76,6 +76,10 @@ impl Counters {
         self.commands.set(self.commands.get().wrapping_add(1));
     }
 
+    pub(crate) fn commands(&self) -> u64 {
+        self.commands.get()
+    }
+
     pub(crate) fn list<N: Display>(&self, name: impl Fn(u16) -> N) -> BTreeMap<String, u64> {
         let named = Counter::ALL.iter().map(|&c| (c.name().to_string(), self.get(c)));
         let seen = self.opcodes.iter().map(Cell::get).enumerate().filter(|&(_, count)| count != 0);

@@ -130,6 +130,11 @@ impl Probe {
         self.counters.command(opcode);
     }
 
+    /// How many commands were counted.
+    pub fn commands(&self) -> u64 {
+        self.counters.commands()
+    }
+
     /// All counters: every [`Counter`] by name, `commands`, and `command:NAME` for every opcode that
     /// was seen; `name` gives an opcode's name.
     pub fn counters<N: Display>(&self, name: impl Fn(u16) -> N) -> BTreeMap<String, u64> {

@@ -87,6 +87,8 @@ pub enum Request {
         #[serde(default = "default_page")]
         limit: u32,
     },
+    /// Everything that is counted and measured → [`Metrics`].
+    Metrics {},
     /// Trace something else, or, with neither, only ask → [`TraceStatus`].
     Trace {
         /// `off`, `commands`, `work`, `dma` or `all`; without it, the level stays.
@@ -277,4 +279,39 @@ pub struct Node {
     pub children: Vec<Node>,
     /// How many more children there are.
     pub more: u64,
+}
+
+/// Reply to [`Request::Metrics`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metrics {
+    /// The card's clock in ns: rates are differences of counters by differences of times.
+    pub time: u64,
+    /// The card's life cycle, objects and counters.
+    pub status: Status,
+    /// From a doorbell until the card has done all that it set going, by what that was: `commands`
+    /// or `work`.
+    pub latencies: BTreeMap<String, Latency>,
+}
+
+/// Counts by duration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// How many.
+    pub count: u64,
+    /// Their sum in ns.
+    pub sum: u64,
+    /// How many of each length; lengths of which there are none are left out.
+    pub buckets: Vec<Bucket>,
+}
+
+/// Durations between the bucket before and `below`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bucket {
+    /// In ns.
+    pub below: u64,
+    /// How many.
+    pub count: u64,
 }

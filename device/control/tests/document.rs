@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use control::{
-    Answer, Envelope, Greeting, Missing, Mkey, MkeyPage, Node, Request, SCHEMA, Status,
+    Answer, Envelope, Greeting, Metrics, Missing, Mkey, MkeyPage, Node, Request, SCHEMA, Status,
     TraceStatus, Translation,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -48,6 +48,7 @@ fn examples_are_of_their_types() {
                     Request::Missing {} => "missing",
                     Request::Trace { .. } => "trace",
                     Request::Inspect { .. } => "inspect",
+                    Request::Metrics {} => "metrics",
                 }),
                 "status" => drop(check::<Status>(text)),
                 "mkey" => drop(check::<Mkey>(text)),
@@ -55,17 +56,21 @@ fn examples_are_of_their_types() {
                 "translation" => drop(check::<Translation>(text)),
                 "missing" => drop(check::<Missing>(text)),
                 "trace" => drop(check::<TraceStatus>(text)),
+                "metrics" => drop(check::<Metrics>(text)),
                 "node" => drop(check::<Node>(text)),
                 other => panic!("an example of unknown type {other}"),
             }
         }
     }
-    assert_eq!(requests, ["status", "mkey", "mkeys", "translate", "missing", "trace", "inspect"]);
+    assert_eq!(
+        requests,
+        ["status", "mkey", "mkeys", "translate", "missing", "trace", "inspect", "metrics"]
+    );
 }
 
 #[test]
 fn each_request_has_a_section() {
-    for name in ["status", "mkey", "mkeys", "translate", "missing", "trace", "inspect"] {
+    for name in ["status", "mkey", "mkeys", "translate", "missing", "trace", "inspect", "metrics"] {
         assert!(DOCUMENT.contains(&format!("\n## `{name}`\n")), "no section on {name}");
     }
     assert!(DOCUMENT.contains(&format!("Schema {SCHEMA}.")));

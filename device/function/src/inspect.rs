@@ -11,6 +11,7 @@ use control::{
 };
 use dma::Bus;
 use firmware::Firmware;
+use firmware::counters::PortCounters;
 use layouts::Opcode;
 use mtt::{KeyInfo, Place, Question};
 use probe::Probe;
@@ -59,10 +60,11 @@ pub(crate) fn answer(
             let limit = (*limit).min(MAX_KEYS) as usize;
             serde_json::to_value(tree::node(firmware, probe, bus, node, limit)?)
         }
-        Request::Trace { .. } => {
+        // The card has no clock of its own, and does not know who listens.
+        Request::Trace { .. } | Request::Metrics {} => {
             return Err(Refusal {
                 kind: RefusalKind::BadRequest,
-                message: "a trace is not the card's own affair".into(),
+                message: "that is not the card's own affair".into(),
             });
         }
     };
@@ -81,13 +83,28 @@ fn status(firmware: &Firmware, probe: &Probe) -> Status {
         firmware.object_counts().into_iter().map(|(kind, n)| (kind.into(), n)).collect();
     objects.insert("mkey_live".into(), firmware.mtt.live() as u64);
     objects.insert("translation".into(), firmware.mtt.filled());
+    let PortCounters {
+        received_unicast,
+        transmitted_unicast,
+        received_multicast,
+        transmitted_multicast,
+    } = firmware.port.counters;
+    let mut counters = probe.counters(Opcode);
+    for (direction, one, many) in [
+        ("received", received_unicast, received_multicast),
+        ("transmitted", transmitted_unicast, transmitted_multicast),
+    ] {
+        counters
+            .insert(format!("port:{direction}_packets"), one.packets.wrapping_add(many.packets));
+        counters.insert(format!("port:{direction}_bytes"), one.octets.wrapping_add(many.octets));
+    }
     Status {
         state: firmware.life.state.name().into(),
         connected: false,
         connections: 0,
         objects,
         pages: firmware.pages.held(),
-        counters: probe.counters(Opcode),
+        counters,
     }
 }
 

@@ -1,14 +1,15 @@
 //! `mlx5emu ctl`: asks a running card. `docs/control.md` describes what it can be asked.
 
 mod text;
+mod watch;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Subcommand, ValueEnum};
 use control::{
-    Access, Client, ClientError, Hex, Missing, Mkey, MkeyPage, Node, Piece, RefusalKind, Request,
-    Status, TraceStatus, Translation,
+    Access, Client, ClientError, Hex, Metrics, Missing, Mkey, MkeyPage, Node, Piece, RefusalKind,
+    Request, Status, TraceStatus, Translation,
 };
 use serde::Serialize;
 
@@ -72,6 +73,10 @@ enum Question {
         #[arg(long, default_value = "1024")]
         limit: u32,
     },
+    /// Everything that is counted and measured
+    Metrics,
+    /// Show rates, again and again
+    Watch(watch::Watch),
     /// How the running trace goes
     Trace {
         #[command(subcommand)]
@@ -185,6 +190,14 @@ impl Ctl {
             Question::Missing => {
                 let missing: Missing = client.ask(Request::Missing {})?;
                 Ok(self.answer(&missing, text::missing))
+            }
+            Question::Metrics => {
+                let metrics: Metrics = client.ask(Request::Metrics {})?;
+                Ok(self.answer(&metrics, |metrics| text::status(&metrics.status)))
+            }
+            Question::Watch(ref watch) => {
+                watch.run(&mut client, self.json)?;
+                Ok(Answer { text: String::new(), status: 0 })
             }
             Question::Inspect { ref node, limit } => {
                 let node: Node = client.ask(Request::Inspect { node: node.clone(), limit })?;

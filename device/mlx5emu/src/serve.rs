@@ -2,6 +2,7 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{FromRawFd as _, RawFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -31,6 +32,9 @@ pub struct Serve {
     /// Record everything that the card is told and answers, for `mlx5emu replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Answer Prometheus on this address; a port alone is one of this machine's own
+    #[arg(long, value_name = "ADDRESS|PORT", value_parser = metrics_address)]
+    metrics: Option<SocketAddr>,
     #[command(flatten)]
     trace: TraceArguments,
     /// Write a line to this file descriptor when QEMU can connect, and close it
@@ -91,6 +95,7 @@ impl Serve {
             socket: self.socket.clone(),
             control,
             record: self.record.clone(),
+            metrics: self.metrics,
             trace: self.trace.options(),
             config,
         };
@@ -105,6 +110,14 @@ impl Serve {
             );
         };
         finish(&(qemu_args(socket).join("\n") + "\n"), 0)
+    }
+}
+
+/// An address with a port, or a port of the loopback address.
+pub fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+    match text.parse() {
+        Ok(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        Err(_) => text.parse().map_err(|_| "neither an address with a port nor a port".into()),
     }
 }
 

@@ -130,6 +130,7 @@ fn a_socket_in_use_is_left_alone() {
         socket: running.dir.path().join(socket),
         control: Some(running.dir.path().join(control)),
         record: None,
+        metrics: None,
         trace: None,
         config: Config::default(),
     };

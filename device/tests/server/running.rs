@@ -40,6 +40,7 @@ impl Running {
             socket: dir.path().join("socket"),
             control: Some(dir.path().join("control")),
             record: None,
+            metrics: None,
             trace: None,
             config: Config::default(),
         };
