@@ -135,8 +135,13 @@ function ruler() {
     pen.fillStyle = colours.line;
     pen.fillRect(x(at), HEAD - 6, 1, height);
     pen.fillStyle = colours.soft;
-    pen.fillText(duration(at), x(at) + 4, HEAD / 2);
+    pen.fillText(tick(at, step), x(at) + 4, HEAD / 2);
   }
+}
+// A time with as many digits as its neighbours need to differ.
+function tick(at, step) {
+  const [unit, size] = step >= 1e6 || at >= 1e8 ? ["ms", 1e6] : step >= 1e3 || at >= 1e5 ? ["µs", 1e3] : ["ns", 1];
+  return (at / size).toFixed(Math.max(0, Math.ceil(-Math.log10(step / size)))) + " " + unit;
 }
 // From what was done for the selected step in other lanes.
 function links(span) {
@@ -272,7 +277,23 @@ function branch(span, depth = 0) {
   row.addEventListener("dblclick", () => fit(span));
   row.addEventListener("keydown", event => { if (event.key === "Enter") select(span); });
   rows.set(span, row);
-  return [row, ...told(span).flatMap(inner => branch(inner, depth + 1))];
+  const list = [row];
+  let before = null;
+  for (const inner of told(span)) {
+    const words = inner.below.length ? null : JSON.stringify([label(inner), inner.facts, inner.failed]);
+    // Small steps that come again and again are one row.
+    if (words && before?.words === words) {
+      before.count.textContent = ` × ${++before.times}`;
+      rows.set(inner, before.row);
+      continue;
+    }
+    const lines = branch(inner, depth + 1);
+    const count = make("span", { className: "soft" });
+    lines[0].querySelector(".what").append(count);
+    before = { words, times: 1, count, row: lines[0] };
+    list.push(...lines);
+  }
+  return list;
 }
 function share(span) {
   const sums = new Map();
@@ -334,16 +355,21 @@ function select(span) {
   if (call && !call.open) call.toggle(true);
   const row = rows.get(span);
   row?.classList.add("now");
-  row?.scrollIntoView({ block: "nearest" });
+  if (row) reveal(row);
   if (span.end < view.from || span.start > view.to) fit(call ? spans[call.span] : span);
   history.replaceState(null, "", "#span" + span.index);
   step(span);
   redraw();
 }
+// Within the story alone: the time line stays where it is.
+function reveal(row) {
+  const panel = byId("story"), box = panel.getBoundingClientRect(), { top, bottom } = row.getBoundingClientRect();
+  if (top < box.top || bottom > box.bottom) panel.scrollTop += top - box.top - box.height / 3;
+}
 const pairs = list => make("dl", {}, ...list.flatMap(([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]));
 function deep(span, found = []) {
   for (const inner of span.below) {
-    if (inner.detail >= 0) found.push(inner);
+    if (inner.detail >= 0 && inner.title) found.push(inner);
     if (found.length < 24) deep(inner, found);
   }
   return found;
@@ -423,5 +449,5 @@ window.addEventListener("hashchange", () => { const span = spans[Number(location
 resize();
 const wanted = spans[Number(location.hash.slice(5))];
 const begin = location.hash.startsWith("#span") && wanted ? wanted : spans[(data.calls.find(call => call.main) ?? data.calls[0])?.span];
-if (begin) { fit(spans[callOf(begin)?.span] ?? begin); select(begin); window.scrollTo(0, 0); }
+if (begin) { fit(spans[callOf(begin)?.span] ?? begin); select(begin); byId("story").scrollTop = 0; }
 document.documentElement.dataset.ready = String(spans.length);

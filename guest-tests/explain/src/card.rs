@@ -84,6 +84,8 @@ struct Builder {
     doorbells: HashMap<Option<u64>, usize>,
     /// What the card is busy with.
     current: Option<usize>,
+    /// It is a work request that has no completion yet.
+    working: bool,
 }
 
 impl Builder {
@@ -121,6 +123,7 @@ impl Builder {
                 self.begin(index, event.number("qpn"));
             }
             Point::Completion => {
+                self.working = false;
                 let parent = self.work.get(&number("qpn")).copied();
                 let index = self.push(event, parent, Lane::Card, Kind::Other);
                 let failed = completion_error(event);
@@ -142,6 +145,7 @@ impl Builder {
     /// A command or work request begins; a doorbell said so.
     fn begin(&mut self, index: usize, queue: Option<u64>) {
         self.current = Some(index);
+        self.working = queue.is_some();
         if let Some(doorbell) = self.doorbells.remove(&queue) {
             self.edit(doorbell, |span| span.began = Some(index));
         }
@@ -175,6 +179,8 @@ impl Builder {
     }
 
     fn other(&mut self, event: &TraceEvent) {
+        // A queue's entry is written in two steps: its body, and the byte that says whose it is.
+        let is_entry = matches!(event.number("len"), Some(63 | 1));
         let (lane, title) = match event.point {
             // Those of completion and event queues only allow another interrupt.
             Point::Doorbell if ["cqn", "eqn"].iter().any(|n| event.number(n).is_some()) => {
@@ -182,8 +188,10 @@ impl Builder {
             }
             Point::Doorbell => (Lane::Bus, Some("bus: doorbell")),
             Point::Interrupt => (Lane::Bus, Some("bus: interrupt")),
-            Point::DmaRead if self.is_work() => (Lane::Bus, Some("bus: the card reads memory")),
-            Point::DmaWrite if self.is_work() => (Lane::Bus, Some("bus: the card writes memory")),
+            Point::DmaRead if self.working => (Lane::Bus, Some("bus: the card reads memory")),
+            Point::DmaWrite if self.working && !is_entry => {
+                (Lane::Bus, Some("bus: the card writes memory"))
+            }
             Point::DmaCopy => (Lane::Bus, Some("bus: the card copies memory")),
             Point::DmaRead | Point::DmaWrite | Point::DmaExchange | Point::RegisterWrite => {
                 (Lane::Bus, None)
@@ -213,11 +221,6 @@ impl Builder {
                 span.entries = entries(&event.bytes);
             }
         });
-    }
-
-    fn is_work(&self) -> bool {
-        let current = self.current.and_then(|index| self.card.spans.get(index));
-        current.is_some_and(|span| matches!(span.kind, Kind::Work(..)))
     }
 
     fn push(&mut self, event: &TraceEvent, parent: Option<usize>, lane: Lane, kind: Kind) -> usize {
@@ -340,10 +343,16 @@ fn detail(event: &TraceEvent) -> Option<Detail> {
 const CREATE_MKEY_LIST: usize = 0x110;
 
 fn entries_of_command(event: &TraceEvent) -> Vec<u64> {
-    match event.structure.as_deref() {
-        Some("create_mkey_in") => entries(event.bytes.get(CREATE_MKEY_LIST..).unwrap_or_default()),
-        _ => Vec::new(),
+    if event.structure.as_deref() == Some("create_mkey_in") {
+        return entries(event.bytes.get(CREATE_MKEY_LIST..).unwrap_or_default());
     }
+    // Queues have their pages in the command, too.
+    let pages = event.fields().into_iter().filter(|field| field.path.last() == "pas");
+    let number = |field: Decoded| match field.content {
+        Content::Number(number) => Some(number & !0xfff),
+        Content::Bytes(_) => None,
+    };
+    pages.filter_map(number).collect()
 }
 
 /// A list of pages: addresses, with rights in the lowest bits.

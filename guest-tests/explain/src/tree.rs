@@ -62,21 +62,44 @@ impl Tree<'_> {
     /// A line, and the lines of what is below.
     fn span(&mut self, index: usize, depth: usize, full: bool) -> io::Result<()> {
         let Some(span) = self.story.spans.get(index) else { return Ok(()) };
-        let shown = span.title.is_some() || span.failed.is_some() || self.show.everything;
-        if shown {
-            self.line(span, depth)?;
-        }
-        if !full {
-            return Ok(());
-        }
-        let below: Vec<usize> = self.story.below(index).map(|(index, _)| index).collect();
-        for inner in below {
-            self.span(inner, depth + usize::from(shown), full)?;
+        self.line(span, depth, 1)?;
+        let mut below = if full { self.told(index) } else { Vec::new() }.into_iter().peekable();
+        while let Some(inner) = below.next() {
+            // Small steps that come again and again are one line.
+            let mut times = 1;
+            while below.next_if(|&next| self.same(inner, next)).is_some() {
+                times += 1;
+            }
+            match self.story.spans.get(inner) {
+                Some(span) if times > 1 => self.line(span, depth + 1, times)?,
+                _ => self.span(inner, depth + 1, full)?,
+            }
         }
         Ok(())
     }
 
-    fn line(&mut self, span: &Span, depth: usize) -> io::Result<()> {
+    /// What is shown below a span; what is below others stands in their place.
+    fn told(&self, index: usize) -> Vec<usize> {
+        let below = self.story.below(index).flat_map(|(index, span)| {
+            match span.title.is_some() || span.failed.is_some() || self.show.everything {
+                true => vec![index],
+                false => self.told(index),
+            }
+        });
+        below.collect()
+    }
+
+    /// Two steps with the same words and nothing below.
+    fn same(&self, one: usize, other: usize) -> bool {
+        let words = |index: usize| {
+            let span = self.story.spans.get(index)?;
+            let alone = self.story.below(index).next().is_none();
+            alone.then_some((&span.title, &span.name, &span.facts, &span.failed))
+        };
+        words(one).is_some() && words(one) == words(other)
+    }
+
+    fn line(&mut self, span: &Span, depth: usize, times: usize) -> io::Result<()> {
         let name = span.title.as_deref().unwrap_or(&span.name);
         let own = match &span.title {
             Some(title) if *title != span.name && span.lane != Lane::User => {
@@ -99,11 +122,12 @@ impl Tree<'_> {
             0 if matches!(span.lane, Lane::Bus | Lane::Card) => String::new(),
             time => duration(time),
         };
+        let times = if times > 1 { format!(" × {times}") } else { String::new() };
         let name = if depth == 0 { self.styled(BOLD, name) } else { name.to_owned() };
         let own = self.styled(DIM, &own);
         writeln!(
             self.to,
-            "{time:>12}  {:indent$}{name}{own}{facts}{failed}",
+            "{time:>12}  {:indent$}{name}{own}{times}{facts}{failed}",
             "",
             indent = depth * 2
         )

@@ -70,16 +70,17 @@ pub(super) fn answers(
 ) -> Vec<String> {
     let list = within(story, call);
     let guest = guest(sources, &list);
-    let mut lines = vec![time(story, call, &list)];
+    let mut lines: Vec<String> = time(story, call, &list).into_iter().collect();
     lines.extend(memory(&guest));
     lines.extend(key(&guest));
     lines.extend(commands(&guest));
+    lines.extend(data(story, &list));
     lines.extend(frames.and_then(translations));
     lines
 }
 
 /// Where the time went.
-fn time(story: &Story, call: usize, list: &BTreeSet<usize>) -> String {
+fn time(story: &Story, call: usize, list: &BTreeSet<usize>) -> Option<String> {
     let mut sums: BTreeMap<Category, i64> = BTreeMap::new();
     for &index in list {
         let Some(span) = story.spans.get(index) else { continue };
@@ -97,7 +98,7 @@ fn time(story: &Story, call: usize, list: &BTreeSet<usize>) -> String {
         format!("{} {} ({} %)", category.text(), duration(sum), sum * 100 / total.max(1))
     };
     let parts: Vec<String> = sums.iter().take(5).map(share).collect();
-    format!("time: {} = {}", duration(total), parts.join(", "))
+    (total > 0).then(|| format!("time: {} = {}", duration(total), parts.join(", ")))
 }
 
 fn memory(guest: &[&spans::Span]) -> Option<String> {
@@ -128,6 +129,7 @@ fn memory(guest: &[&spans::Span]) -> Option<String> {
 
 /// Whether the cache had a key.
 fn key(guest: &[&spans::Span]) -> Option<String> {
+    let revoked = guest.iter().any(|span| span.name == "mlx5r_umr_revoke_mr");
     let has = |names: &[&str]| guest.iter().any(|span| names.contains(&span.name.as_str()));
     let took = ["mlx5_mr_cache_alloc", "_mlx5_mr_cache_alloc", "ib_frmr_pool_pop"];
     let umr = guest.iter().filter(|span| span.name == "mlx5r_umr_post_send_wait").count();
@@ -140,6 +142,13 @@ fn key(guest: &[&spans::Span]) -> Option<String> {
     };
     if !has(&took) && created == 0 && umr == 0 {
         return None;
+    }
+    if revoked {
+        let back = match has(&["push_mkey_locked", "ib_frmr_pool_push"]) {
+            true => "back to the driver's cache",
+            false => "not kept for another registration",
+        };
+        return Some(format!("key: revoked by UMR, {back}"));
     }
     Some(match (has(&took), created) {
         (true, 0) => format!("key: from the driver's cache (hit){work}"),
@@ -162,6 +171,24 @@ fn commands(guest: &[&spans::Span]) -> Option<String> {
     let list: Vec<String> =
         counts.into_iter().map(|(name, count)| format!("{count} {name}")).collect();
     Some(format!("commands to the card: {total} ({})", list.join(", ")))
+}
+
+/// What the card moved for the call.
+fn data(story: &Story, list: &BTreeSet<usize>) -> Option<String> {
+    let copies = list.iter().filter_map(|&index| story.spans.get(index));
+    let copies = copies.filter(|span| span.name == "dma_copy" && span.failed.is_none());
+    let length = |span: &Span| {
+        let fact = span.facts.iter().find(|(name, _)| name == "len");
+        fact.and_then(|(_, value)| value.parse::<u64>().ok())
+    };
+    let lengths: Vec<u64> = copies.filter_map(length).collect();
+    match lengths.len() {
+        0 => None,
+        pieces => Some(format!(
+            "data: the card copied {} bytes in {pieces} pieces",
+            lengths.iter().sum::<u64>()
+        )),
+    }
 }
 
 fn translations(frames: &Frames) -> Option<String> {

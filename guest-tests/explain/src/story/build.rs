@@ -189,7 +189,11 @@ fn title(span: &spans::Span, lane: Lane, known: Option<&'static str>) -> Option<
         _ => None,
     };
     match span.kind {
-        Kind::Library => return Some(span.name.clone()),
+        Kind::Library => {
+            let found = number(&span.results, "ret").filter(|_| span.name == "ibv_poll_cq");
+            let found = found.map_or(String::new(), |found| format!(" found {found}"));
+            return Some(format!("{}{found}", span.name));
+        }
         Kind::System => return Some(format!("system call {}", span.name)),
         Kind::Handler => return Some(format!("interrupt {}", span.name)),
         Kind::Asleep if lane == Lane::Kernel => return Some("the thread sleeps".to_owned()),
@@ -250,7 +254,10 @@ fn failed(span: &spans::Span) -> Option<String> {
 /// The calls of the library that are in no other, and what the kernel does for the program with the
 /// card when there is no call.
 fn calls(story: &Story) -> Vec<usize> {
-    let touches = |index: usize| story.below(index).any(|(_, span)| span.title.is_some());
+    let touches = |index: usize| {
+        let mut below = story.below(index);
+        below.any(|(_, span)| span.lane == Lane::Kernel && known(&span.name).is_some())
+    };
     let is_call = |&(index, span): &(usize, &Span)| {
         let own = matches!(span.lane, Lane::User | Lane::Kernel) && span.parent.is_none();
         own && (span.lane == Lane::User || touches(index))

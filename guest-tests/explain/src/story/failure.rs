@@ -7,25 +7,24 @@ use crate::names::GETS_MEMORY;
 pub(super) fn cause(story: &Story, call: usize) -> Option<String> {
     let span = story.spans.get(call)?;
     let said = span.failed.as_ref()?;
+    if span.lane != Lane::User {
+        // System calls that fail are part of many a program's ordinary life.
+        return None;
+    }
     if let Some(card) = failed_card(story, call) {
         let why = card.failed.as_deref().unwrap_or_default();
         let what = card.title.as_deref().unwrap_or(&card.name).trim_start_matches("card: ");
-        return Some(format!("the failure began in the card: it answered {what} with {why}"));
+        return Some(format!("failure: began in the card: it answered {what} with {why}"));
     }
     let Some((index, kernel)) = deepest(story, call) else {
-        return Some(match span.lane {
-            Lane::User => {
-                format!("the library refused the call itself ({said}): no system call failed")
-            }
-            _ => format!("it failed with {said}"),
-        });
+        return Some(format!("failure: the library refused it ({said}): no system call failed"));
     };
     let errno = kernel.failed.as_deref().unwrap_or_default();
     let pinned = story.below(index).any(|(_, span)| span.name == "pin_user_pages_fast");
     let gets_memory = GETS_MEMORY.contains(&kernel.name.as_str());
     let who = match (kernel.name.as_str(), errno) {
         (_, "ENOMEM") if gets_memory && !pinned => {
-            "the kernel's limit of locked memory (RLIMIT_MEMLOCK): no page was pinned, and the card saw nothing"
+            "the kernel's limit of locked memory (RLIMIT_MEMLOCK): no page was pinned, and the card saw nothing of it"
         }
         (_, "EPERM") if gets_memory => {
             "the kernel: this program may lock no memory (RLIMIT_MEMLOCK is 0)"
@@ -46,7 +45,7 @@ pub(super) fn cause(story: &Story, call: usize) -> Option<String> {
             ));
         }
     };
-    Some(format!("the failure began in {who}: {} returned {errno}", kernel.name))
+    Some(format!("failure: began in {who}: {} returned {errno}", kernel.name))
 }
 
 /// The first answer or completion of the card below a call that is an error.

@@ -165,9 +165,10 @@ fn work_requests(story: &mut Story, sources: &Sources<'_>, slack: i64) {
 /// Everything that has no parent yet, except the command's own threads.
 fn by_time(story: &mut Story, slack: i64) {
     let own = |span: &Span| matches!(span.lane, Lane::User | Lane::Kernel);
+    // Steps of the story, so that it does not tell an interrupt before what was interrupted.
     let busy = |span: &Span| match span.category {
         Category::Waiting | Category::Other => false,
-        _ => own(span) || span.lane == Lane::Worker,
+        _ => span.title.is_some() && (own(span) || span.lane == Lane::Worker),
     };
     let root = |span: &Span| span.parent.is_none() && !own(span) && span.lane != Lane::Worker;
     let all = || story.spans.iter().enumerate();
