@@ -99,7 +99,7 @@ impl Config {
 impl Default for Limits {
     fn default() -> Self {
         // 70 Mi entries are 560 MiB: 256 GiB in pages of 4 KiB and a million small keys beside it.
-        Self { mkeys: 1 << 20, translation_entries: 70 << 20, queues: 1 << 17 }
+        Self { mkeys: 1 << 20, translation_entries: 70 << 20, queues: 1 << 16 }
     }
 }
 
@@ -108,7 +108,8 @@ impl Limits {
     pub fn worst_case(&self) -> u64 {
         const MKEY: u64 = 128;
         const ENTRY: u64 = 8;
-        const QUEUE: u64 = 2048;
+        // A queue pair with all that its two ends may remember is the most of it.
+        const QUEUE: u64 = 4096;
         u64::from(self.mkeys) * MKEY
             + u64::from(self.queues) * QUEUE
             + self.translation_entries.saturating_mul(ENTRY).min(u64::MAX >> 1)

@@ -17,7 +17,7 @@ use crate::{Cx, Engine};
 
 /// Most answers that wait for a read before them; what comes on top is not answered, as if the
 /// answer had been lost.
-const MOST: usize = 64;
+const MOST: usize = 16;
 
 impl Engine {
     /// Answers a request, at once if nothing is before it.

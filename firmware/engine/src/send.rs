@@ -25,6 +25,10 @@ pub const WQE_COST: usize = 512;
 const LATE_FIRST: u64 = 1_000_000;
 const LATE_LAST: u64 = 1_000_000_000;
 
+/// Most work requests of one queue that are begun and not completed: it bounds what the device
+/// remembers when a peer never answers.
+const MOST_IN_FLIGHT: usize = 16;
+
 /// Values of a WQE's `fence` (MLX5_FENCE_MODE_*).
 const FENCE_NONE: u8 = 0;
 const FENCE_STRONG_ORDER: u8 = 3;
@@ -112,7 +116,7 @@ impl Engine {
             FENCE_STRONG_ORDER => requester.in_flight.is_empty(),
             _ => requester.reads == 0,
         };
-        if !ordered {
+        if !ordered || requester.in_flight.len() >= MOST_IN_FLIGHT {
             return Step::Waits;
         }
         let outcome = if wqe.malformed { Err(BAD_WQE) } else { self.execute(fw, cx, qpn, &wqe) };
