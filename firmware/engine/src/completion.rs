@@ -128,13 +128,17 @@ impl Engine {
         entry: Cqe64<[u8; 64]>,
         inline: &[u8],
     ) -> bool {
+        let qpn = entry.qpn();
         match cq::post(fw, cx, cqn, entry, inline) {
             Ok(None) => true,
             Ok(Some(deadline)) => {
                 self.timers.set(Timer::CompletionEvent(cqn), deadline, 0);
                 true
             }
-            Err(cq::Lost) => false,
+            Err(cq::Lost) => {
+                fw.count(qpn, |counters| counters.cq_overflow += 1);
+                false
+            }
         }
     }
 }
