@@ -31,6 +31,7 @@ const PACKAGES: &[&str] = &[
     "perftest",
     "python3",
     "python3-pyverbs",
+    "python3-scapy",
     "rdmacm-utils",
 ];
 
