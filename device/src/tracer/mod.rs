@@ -61,8 +61,8 @@ struct Ear {
 }
 
 impl Hook for Ear {
-    fn at(&self, _now: u64, site: &Site<'_>) {
-        self.shared.note(nanoseconds(self.clock), site);
+    fn at(&self, now: u64, site: &Site<'_>) {
+        self.shared.note(now, || nanoseconds(self.clock), site);
     }
 }
 

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use probe::Site;
+use probe::{Point, Site};
 use trace::{Encoder, Filter, Settings, TraceHeader, Writer};
 
 /// Most bytes that wait for the writer. Twice as much is in use at most.
 pub(super) const ROOM: usize = 16 << 20;
-/// The writer comes at once when so much waits.
-const HASTE: usize = ROOM / 4;
+/// The writer comes at once when so much waits: the buffer stays in the processor's cache.
+const HASTE: usize = 256 << 10;
 /// Otherwise it waits so long for more: that much is lost when the process is killed.
 const GATHER: Duration = Duration::from_millis(20);
 
@@ -29,6 +29,8 @@ struct Inner {
     filter: Option<Filter>,
     /// The operating system's number of the event loop's thread, once something was noted.
     thread: Option<u32>,
+    /// The card's clock and the time at the last event for which the clock was read.
+    last: (u64, u64),
     events: u64,
     dropped: u64,
     /// Those of `dropped` that the file does not tell of yet, and when the last of them was.
@@ -67,6 +69,7 @@ impl Shared {
             encoder,
             filter,
             thread: None,
+            last: (u64::MAX, 0),
             events: 0,
             dropped: 0,
             untold: 0,
@@ -82,12 +85,25 @@ impl Shared {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes one event.
-    pub fn note(&self, time: u64, site: &Site<'_>) {
+    /// Notes one event; `now` is the card's clock, which stands still during one piece of its work.
+    pub fn note(&self, now: u64, read_clock: impl FnOnce() -> u64, site: &Site<'_>) {
         let mut inner = self.lock();
         if inner.filter.as_ref().is_some_and(|filter| !filter.matches(site)) {
             return;
         }
+        // Reading a clock takes longer than noting an event: what belongs to the one before it, in
+        // the same piece of work, has its time.
+        let time = match site.point {
+            Point::Translation | Point::PacketSent | Point::PacketReceived
+                if inner.last.0 == now =>
+            {
+                inner.last.1
+            }
+            _ => {
+                inner.last = (now, read_clock());
+                inner.last.1
+            }
+        };
         if !inner.has_room(time) {
             return;
         }

@@ -106,7 +106,7 @@ fn what_does_not_fit_is_counted() {
     let note = |time, vector: u64| {
         let values = [("vector", probe::Value::Number(vector))];
         let point = Point::Interrupt;
-        shared.note(time, &Site { point, layout: None, bytes: &bytes, values: &values });
+        shared.note(time, || time, &Site { point, layout: None, bytes: &bytes, values: &values });
     };
     let many = 2 * ROOM as u64 / 60_000;
     (0..many).for_each(|n| note(n, n));

@@ -3,6 +3,7 @@
 mod boot;
 mod config_space;
 mod control;
+mod inspect;
 mod lifecycle;
 mod running;
 mod trace;

@@ -1,5 +1,6 @@
 //! A server that runs in a thread.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -23,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Running {
     pub dir: TempDir,
+    /// Where Prometheus may ask.
+    pub metrics: Option<SocketAddr>,
     stopper: Stopper,
     thread: Option<JoinHandle<Result<(), ServeError>>>,
 }
@@ -46,9 +49,9 @@ impl Running {
         };
         change(&mut options);
         let server = Server::bind(options).unwrap();
-        let stopper = server.stopper();
+        let (stopper, metrics) = (server.stopper(), server.metrics_address());
         let thread = std::thread::spawn(move || server.run());
-        Self { dir, stopper, thread: Some(thread) }
+        Self { dir, metrics, stopper, thread: Some(thread) }
     }
 
     pub fn socket(&self) -> PathBuf {

@@ -10,8 +10,9 @@ use crate::Cx;
 use crate::packet::Header;
 use crate::wqe::Wqe;
 
-/// Most pieces of a translation that are told.
+/// Most pieces of a translation that are told, and how many one usually has.
 const PIECES: usize = 64;
+const FEW: usize = 4;
 
 /// The work request that is first in the ring begins, or is flushed.
 #[inline]
@@ -58,9 +59,23 @@ fn told_translation(
     pieces: &[mtt::Piece],
     outcome: &Result<(), Refusal>,
 ) {
+    if pieces.len() <= FEW {
+        tell_pieces::<{ FEW * Piece::SIZE }>(probe, question, pieces, outcome);
+    } else {
+        tell_pieces::<{ PIECES * Piece::SIZE }>(probe, question, pieces, outcome);
+    }
+}
+
+/// Tells of as many pieces as `N` bytes hold.
+fn tell_pieces<const N: usize>(
+    probe: &Probe,
+    question: &Question,
+    pieces: &[mtt::Piece],
+    outcome: &Result<(), Refusal>,
+) {
     let &Question { key, addr, len, access, pd, qpn } = question;
-    let mut bytes = [0; PIECES * Piece::SIZE];
-    let shown = pieces.len().min(PIECES);
+    let mut bytes = [0; N];
+    let shown = pieces.len().min(N / Piece::SIZE);
     for (piece, to) in pieces.iter().zip(bytes.chunks_exact_mut(Piece::SIZE)) {
         let mut to = Piece(to);
         if let Place::Memory(at) = piece.place {

@@ -8,10 +8,45 @@ use std::collections::HashMap;
 use probe::{Site, Value};
 
 use super::{MAX_BYTES, Settings, TraceHeader, kind};
+use crate::RECORD_HEAD;
 use crate::writer::frame;
 
 /// Slots of the table that is looked at first.
 const SLOTS: usize = 256;
+
+/// Most values of one event.
+const MAX_VALUES: usize = 16;
+/// A record's head, the fixed part of an event, and its values.
+const MAX_HEAD: usize = RECORD_HEAD + 22 + MAX_VALUES * 11;
+
+/// The beginning of an event's record, put together where that is cheap.
+struct Head {
+    bytes: [u8; MAX_HEAD],
+    at: usize,
+}
+
+impl Head {
+    #[inline(always)]
+    fn new() -> Self {
+        Self { bytes: [0; MAX_HEAD], at: RECORD_HEAD }
+    }
+
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        if let Some(to) = self.bytes.get_mut(self.at..self.at + N) {
+            to.copy_from_slice(&bytes);
+            self.at += N;
+        }
+    }
+
+    /// The record's own head: length of the body, and kind.
+    fn frame(&mut self, length: u32, kind: u16) {
+        let end = std::mem::replace(&mut self.at, 0);
+        self.put(length.to_le_bytes());
+        self.put(kind.to_le_bytes());
+        self.at = end;
+    }
+}
 
 /// Makes records of what happens, in a buffer that is handed over block by block. Names that a block
 /// defines are known in later ones: no block may be lost.
@@ -57,40 +92,35 @@ impl Encoder {
     /// Appends an event.
     pub fn event(&mut self, time: u64, function: u16, thread: u32, site: &Site<'_>) {
         let structure = site.layout.map_or(0, |layout| self.id(layout.name));
-        // Names come before the event that uses them.
-        for (name, value) in site.values {
-            self.id(name);
-            if let Value::Word(word) = value {
-                self.id(word);
-            }
-        }
-        let mut records = std::mem::take(&mut self.records);
+        let values = site.values.get(..MAX_VALUES).unwrap_or(site.values);
         let kept = site.bytes.get(..MAX_BYTES).unwrap_or(site.bytes);
-        // Far below the length of a block: there is nothing to fail.
-        let _ = frame(&mut records, kind::EVENT, |body| {
-            body.extend_from_slice(&time.to_le_bytes());
-            body.extend_from_slice(&function.to_le_bytes());
-            body.extend_from_slice(&thread.to_le_bytes());
-            body.push(site.point as u8);
-            body.extend_from_slice(&structure.to_le_bytes());
-            body.extend_from_slice(&(site.bytes.len() as u32).to_le_bytes());
-            body.push(site.values.len() as u8);
-            for (name, value) in site.values.iter().take(usize::from(u8::MAX)) {
-                body.extend_from_slice(&self.id(name).to_le_bytes());
-                match value {
-                    Value::Number(number) => {
-                        body.push(0);
-                        body.extend_from_slice(&number.to_le_bytes());
-                    }
-                    Value::Word(word) => {
-                        body.push(1);
-                        body.extend_from_slice(&self.id(word).to_le_bytes());
-                    }
+        let mut head = Head::new();
+        head.put(time.to_le_bytes());
+        head.put(function.to_le_bytes());
+        head.put(thread.to_le_bytes());
+        head.put([site.point as u8]);
+        head.put(structure.to_le_bytes());
+        head.put((site.bytes.len() as u32).to_le_bytes());
+        head.put([values.len() as u8]);
+        for (name, value) in values {
+            head.put(self.id(name).to_le_bytes());
+            match value {
+                Value::Number(number) => {
+                    head.put([0]);
+                    head.put(number.to_le_bytes());
+                }
+                Value::Word(word) => {
+                    head.put([1]);
+                    head.put(self.id(word).to_le_bytes());
                 }
             }
-            body.extend_from_slice(kept);
-        });
-        self.records = records;
+        }
+        // Names that are new have been appended by now: they come before the event that uses them.
+        let length = head.at - RECORD_HEAD + kept.len();
+        head.frame(length as u32, kind::EVENT);
+        self.records.reserve(RECORD_HEAD + length);
+        self.records.extend_from_slice(head.bytes.get(..head.at).unwrap_or_default());
+        self.records.extend_from_slice(kept);
         self.events += 1;
     }
 

@@ -15,10 +15,10 @@ pub enum Level {
     Off,
     /// Commands, pages, events, interrupts, objects, health.
     Commands,
-    /// Doorbells, work requests, translations, packets and completions too.
+    /// Doorbells, work requests, translations and completions too.
     #[default]
     Work,
-    /// Every access to guest memory too.
+    /// Packets, and every access to guest memory too.
     Dma,
     /// Register accesses and mailboxes too.
     All,
@@ -59,13 +59,15 @@ impl Level {
             | Point::Port
             | Point::Reset
             | Point::Fault => Self::Commands,
-            Point::Doorbell
-            | Point::WorkRequest
-            | Point::Completion
-            | Point::Translation
-            | Point::PacketSent
-            | Point::PacketReceived => Self::Work,
-            Point::DmaRead | Point::DmaWrite | Point::DmaCopy | Point::DmaExchange => Self::Dma,
+            Point::Doorbell | Point::WorkRequest | Point::Completion | Point::Translation => {
+                Self::Work
+            }
+            Point::PacketSent
+            | Point::PacketReceived
+            | Point::DmaRead
+            | Point::DmaWrite
+            | Point::DmaCopy
+            | Point::DmaExchange => Self::Dma,
             Point::RegisterRead | Point::RegisterWrite | Point::Mailbox => Self::All,
         }
     }
