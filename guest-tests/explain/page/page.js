@@ -105,6 +105,11 @@ function block(lane, span, left, wide) {
   const top = lane.top + 5 + span.row * ROW, tall = ROW - GAP;
   pen.globalAlpha = hits.size && !hits.has(span) ? 0.25 : 1;
   pen.fillStyle = span.failed ? colours.bad : colours[span.category];
+  if (wide < 4 && span !== selected) {
+    pen.fillRect(left, top, wide, tall);
+    pen.globalAlpha = 1;
+    return;
+  }
   pen.beginPath();
   pen.roundRect(left, top, wide, tall, Math.min(3, wide / 2));
   pen.fill();
@@ -355,7 +360,8 @@ function select(span) {
   if (call && !call.open) call.toggle(true);
   const row = rows.get(span);
   row?.classList.add("now");
-  if (row) reveal(row);
+  if (call?.span === span.index) byId("story").scrollTop += call.box.getBoundingClientRect().top - byId("story").getBoundingClientRect().top;
+  else if (row) reveal(row);
   if (span.end < view.from || span.start > view.to) fit(call ? spans[call.span] : span);
   history.replaceState(null, "", "#span" + span.index);
   step(span);
@@ -376,7 +382,7 @@ function deep(span, found = []) {
 }
 function step(span) {
   const lane = data.lanes[span.lane];
-  const times = [["lane", lane], ["from", duration(span.start)], ["time", span.open ? "not ended" : duration(span.end - span.start)]];
+  const times = [["lane", lane], ["from", (span.start / 1e6).toFixed(3) + " ms"], ["time", span.open ? "not ended" : duration(span.end - span.start)]];
   const node = byId("step");
   node.replaceChildren(make("h2", {}, dot(span.category), " " + label(span)));
   if (span.title && span.title !== span.name) node.append(make("p", { className: "value soft", textContent: span.name }));
@@ -423,13 +429,14 @@ for (const call of data.calls) {
   button.addEventListener("click", () => { call.toggle(true); fit(span); select(span); });
   byId("calls").append(button);
   byId("story").append(storyOf(call));
-  if (call.frames) byId("frames").append(framesOf(call));
 }
-byId("story").prepend(make("div", { className: "legend" }, ...data.categories.map(({ id, text }) => {
+const withFrames = data.calls.filter(call => call.frames);
+byId("frames").append(...withFrames.filter(call => call.main).map(framesOf), ...withFrames.filter(call => !call.main).map(framesOf));
+byId("legend").append(...data.categories.map(({ id, text }) => {
   const mark = make("i");
   mark.style.background = `var(--${id})`;
   return make("span", {}, mark, text);
-})));
+}));
 byId("notes").append(...data.notes.map(note => make("p", { textContent: note })));
 byId("find").addEventListener("input", event => {
   const wanted = event.target.value.trim().toLowerCase();
@@ -449,5 +456,5 @@ window.addEventListener("hashchange", () => { const span = spans[Number(location
 resize();
 const wanted = spans[Number(location.hash.slice(5))];
 const begin = location.hash.startsWith("#span") && wanted ? wanted : spans[(data.calls.find(call => call.main) ?? data.calls[0])?.span];
-if (begin) { fit(spans[callOf(begin)?.span] ?? begin); select(begin); byId("story").scrollTop = 0; }
+if (begin) { fit(spans[callOf(begin)?.span] ?? begin); select(begin); }
 document.documentElement.dataset.ready = String(spans.length);

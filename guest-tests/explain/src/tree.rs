@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
+use crate::names::Category;
 use crate::story::{Call, Lane, Span, Story};
 use crate::words::duration;
 
@@ -101,8 +102,9 @@ impl Tree<'_> {
 
     fn line(&mut self, span: &Span, depth: usize, times: usize) -> io::Result<()> {
         let name = span.title.as_deref().unwrap_or(&span.name);
+        // Where the words are not the function's name already.
         let own = match &span.title {
-            Some(title) if *title != span.name && span.lane != Lane::User => {
+            Some(title) if !title.contains(&span.name) && span.category != Category::Waiting => {
                 format!(" [{}]", span.name)
             }
             _ => String::new(),

@@ -74,7 +74,10 @@ fn data_is_followed_through_the_card() {
     let dereg =
         story.calls.iter().find(|call| story.spans[call.span].name == "ibv_dereg_mr").unwrap();
     assert!(
-        dereg.answers.iter().any(|line| line == "key: revoked by UMR, back to the driver's cache")
+        dereg
+            .answers
+            .iter()
+            .any(|line| line == "key: revoked by UMR, kept for the next registration")
     );
 }
 
@@ -139,4 +142,24 @@ fn the_tree_tells_it() {
     let mut all = Vec::new();
     explain::tree(&story, Show { everything: true, ..Show::default() }, &mut all).unwrap();
     assert!(String::from_utf8(all).unwrap().contains("dump_command"));
+}
+
+/// Lines of the page in `docs/` that show the sample; "…" stands for what is left out.
+#[test]
+fn the_documentation_shows_the_sample() {
+    let mut text = Vec::new();
+    explain::tree(&story(), Show::default(), &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let page = include_str!("../../../docs/explained.md");
+    let blocks = page.split("```text\n").skip(1).take(2);
+    let blocks: Vec<&str> = blocks.filter_map(|block| block.split("```").next()).collect();
+    assert_eq!(blocks.len(), 2);
+    for line in blocks.iter().flat_map(|block| block.lines()).filter(|line| line.trim() != "…") {
+        let begins = line.strip_suffix('…').map(str::trim_end);
+        let shown = text.lines().any(|own| match begins {
+            Some(begin) => own.starts_with(begin),
+            None => own == line,
+        });
+        assert!(shown, "not in the story: {line}");
+    }
 }

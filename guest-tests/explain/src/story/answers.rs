@@ -133,8 +133,8 @@ fn key(guest: &[&spans::Span]) -> Option<String> {
     let has = |names: &[&str]| guest.iter().any(|span| names.contains(&span.name.as_str()));
     let took = ["mlx5_mr_cache_alloc", "_mlx5_mr_cache_alloc", "ib_frmr_pool_pop"];
     let umr = guest.iter().filter(|span| span.name == "mlx5r_umr_post_send_wait").count();
-    let created = guest.iter().filter_map(|span| opcode(span));
-    let created = created.filter(|opcode| opcode.name() == Some("CREATE_MKEY")).count();
+    let opcodes = || guest.iter().filter_map(|span| opcode(span));
+    let created = opcodes().filter(|opcode| opcode.name() == Some("CREATE_MKEY")).count();
     let work = match umr {
         0 => String::new(),
         1 => ", changed by one UMR work request".to_owned(),
@@ -144,11 +144,10 @@ fn key(guest: &[&spans::Span]) -> Option<String> {
         return None;
     }
     if revoked {
-        let back = match has(&["push_mkey_locked", "ib_frmr_pool_push"]) {
-            true => "back to the driver's cache",
-            false => "not kept for another registration",
-        };
-        return Some(format!("key: revoked by UMR, {back}"));
+        let destroyed = opcodes().any(|opcode| opcode.name() == Some("DESTROY_MKEY"));
+        let then =
+            if destroyed { "destroyed by a command" } else { "kept for the next registration" };
+        return Some(format!("key: revoked by UMR, {then}"));
     }
     Some(match (has(&took), created) {
         (true, 0) => format!("key: from the driver's cache (hit){work}"),
