@@ -24,6 +24,7 @@ pub mod pma;
 pub mod port;
 pub mod profile;
 pub mod qp;
+mod references;
 pub mod registers;
 pub mod ring;
 pub mod special;

@@ -14,8 +14,10 @@ use probe::Probe;
 
 use crate::cq::{copy, doorbell_record, page_offset};
 use crate::error::{self, CmdError};
+use crate::references::{self, Reference};
 use crate::ring::PageList;
-use crate::{Cx, Firmware, tail};
+use crate::umem::Place;
+use crate::{Cx, Firmware, tail, umem};
 
 /// Largest queue, as a power of two of WQEs (log_max_srq_sz).
 pub const LOG_MAX_SIZE: u8 = 15;
@@ -64,6 +66,8 @@ pub struct Srq {
     pub user_index: u32,
     /// Counter of posted WQEs, in guest memory.
     pub doorbell_record: u64,
+    /// User memory that it is in.
+    record_umem: Option<u32>,
     /// The WQE that is used next.
     pub head: u16,
     /// How many WQEs were used.
@@ -91,6 +95,16 @@ impl Srq {
     pub fn read(&self, bus: &dyn Bus, index: u16, to: &mut [u8]) -> Option<()> {
         self.buffer.read(bus, u64::from(index) << self.log_stride, to)
     }
+
+    fn references(&self) -> [Option<Reference>; 5] {
+        [
+            Some(Reference::Pd(self.pd)),
+            self.cqn.map(Reference::Cq),
+            self.xrcd.map(Reference::Xrcd),
+            self.buffer.umem().map(Reference::Umem),
+            self.record_umem.map(Reference::Umem),
+        ]
+    }
 }
 
 /// What all kinds of context have.
@@ -101,30 +115,42 @@ struct Parts<'a> {
     page_offset: u8,
     log_page_size: u8,
     pas: &'a [u8],
+    /// Where the queue lies in user memory, instead of the pages.
+    place: Option<Place>,
     pd: u32,
     cqn: Option<u32>,
     xrcd: Option<u32>,
     user_index: u32,
     doorbell_record: u64,
+    /// User memory in which `doorbell_record` is an offset.
+    record_umem: Option<u32>,
     limit: u16,
     context: &'a [u8],
 }
 
 fn make(fw: &mut Firmware, cx: &Cx, parts: &Parts) -> Result<u32, CmdError> {
-    let &Parts { kind, log_size, log_stride, pd, cqn, xrcd, user_index, limit, .. } = parts;
+    let &Parts {
+        kind, log_size, log_stride, pd, cqn, xrcd, user_index, record_umem, limit, ..
+    } = parts;
     if log_size > LOG_MAX_SIZE || !(LOG_MIN_STRIDE..=LOG_MAX_STRIDE).contains(&log_stride) {
         return Err(
             error::BAD_QUEUE_SIZE.with(format!("2^{log_size} receives of 2^{log_stride} bytes"))
         );
     }
     judge_limit(limit, log_size)?;
-    let buffer = PageList::new(
-        &fw.page_budget,
-        parts.pas,
-        parts.log_page_size,
-        page_offset(parts.page_offset, parts.log_page_size),
-        1 << (log_size + log_stride),
-    )?;
+    let size = 1 << (log_size + log_stride);
+    let buffer = match parts.place {
+        // The device only reads it.
+        Some(place) => umem::buffer(fw, cx.uid, place, size, false)?,
+        None => {
+            let offset = page_offset(parts.page_offset, parts.log_page_size);
+            PageList::new(&fw.page_budget, parts.pas, parts.log_page_size, offset, size)?
+        }
+    };
+    let doorbell_record = match record_umem {
+        Some(umem) => umem::doorbell_record(fw, cx.uid, Place { umem, at: parts.doorbell_record })?,
+        None => doorbell_record(parts.doorbell_record)?,
+    };
     let mut context = [0; CONTEXT];
     copy(&mut context, parts.context);
     let srq = Srq {
@@ -136,7 +162,8 @@ fn make(fw: &mut Firmware, cx: &Cx, parts: &Parts) -> Result<u32, CmdError> {
         cqn,
         xrcd,
         user_index,
-        doorbell_record: doorbell_record(parts.doorbell_record)?,
+        doorbell_record,
+        record_umem,
         head: 0,
         used: 0,
         broken: false,
@@ -144,36 +171,12 @@ fn make(fw: &mut Firmware, cx: &Cx, parts: &Parts) -> Result<u32, CmdError> {
         uid: cx.uid,
         context,
     };
-    error::owned(fw.mtt.pd_uid(pd), cx.uid, pd, &error::NO_SUCH_PD)?;
-    if !fw.mtt.hold_pd(pd) {
-        return Err(error::NO_SUCH_PD.with(format!("PD {pd:#x}")));
-    }
-    if let Some(cqn) = cqn
-        && !fw.cqs.hold(cqn)
-    {
-        fw.mtt.release_pd(pd);
-        return Err(error::NO_SUCH_CQ.with(format!("CQ {cqn:#x}")));
-    }
-    if let Some(xrcd) = xrcd
-        && !fw.objects.xrcds.hold(xrcd)
-    {
-        release(fw, pd, cqn, None);
-        return Err(error::NO_SUCH_XRCD.with(format!("XRC domain {xrcd:#x}")));
-    }
+    let needs = srq.references();
+    references::hold(fw, cx.uid, &needs)?;
     fw.srqs.insert(srq).map_err(|full| {
-        release(fw, pd, cqn, xrcd);
+        references::release(fw, &needs);
         error::TABLE_FULL.with(full.to_string())
     })
-}
-
-fn release(fw: &mut Firmware, pd: u32, cqn: Option<u32>, xrcd: Option<u32>) {
-    fw.mtt.release_pd(pd);
-    if let Some(cqn) = cqn {
-        fw.cqs.release(cqn);
-    }
-    if let Some(xrcd) = xrcd {
-        fw.objects.xrcds.release(xrcd);
-    }
 }
 
 /// The queue with this number, if it was made by this kind's command, and the command's user
@@ -187,7 +190,7 @@ fn find<'a>(fw: &'a mut Firmware, cx: &Cx, kind: Kind, srqn: u32) -> Result<&'a 
 fn remove(fw: &mut Firmware, cx: &Cx, kind: Kind, srqn: u32) -> Result<(), CmdError> {
     find(fw, cx, kind, srqn)?;
     let srq = fw.srqs.remove(srqn).map_err(|e| error::removal(e, &error::NO_SUCH_SRQ))?;
-    release(fw, srq.pd, srq.cqn, srq.xrcd);
+    references::release(fw, &srq.references());
     Ok(())
 }
 
@@ -248,11 +251,13 @@ pub fn create(
         page_offset: context.page_offset(),
         log_page_size: context.log_page_size(),
         pas: tail(input.0, CreateSrqIn::SIZE),
+        place: None,
         pd: context.pd(),
         cqn: None,
         xrcd: None,
         user_index: 0,
         doorbell_record: context.dbr_addr(),
+        record_umem: None,
         limit: context.lwm(),
         context: context.0,
     };
@@ -268,7 +273,8 @@ pub fn create_xrc(
     mut out: CreateXrcSrqOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
     let context = input.xrc_srq_context_entry();
-    if context.wq_signature() || context.basic_cyclic_rcv_wqe() || context.dbr_umem_valid() {
+    let on_umem = context.dbr_umem_valid() || input.xrc_srq_umem_valid();
+    if context.wq_signature() || context.basic_cyclic_rcv_wqe() || on_umem {
         return Err(error::BAD_ATTRIBUTE.with("signed WQEs, a cyclic queue, or a umem"));
     }
     let parts = Parts {
@@ -278,12 +284,14 @@ pub fn create_xrc(
         page_offset: context.page_offset(),
         log_page_size: context.log_page_size(),
         pas: tail(input.0, CreateXrcSrqIn::SIZE),
+        place: None,
         pd: context.pd(),
         cqn: Some(context.cqn()),
         xrcd: Some(context.xrcd()),
         user_index: context.user_index(),
         doorbell_record: u64::from(context.db_record_addr_h()) << 32
             | u64::from(context.db_record_addr_l()) << 2,
+        record_umem: None,
         limit: context.lwm(),
         context: context.0,
     };
@@ -301,9 +309,10 @@ pub fn create_rmp(
     let context = input.ctx();
     let wq = context.wq();
     let not_a_list = wq.wq_type() != 0 || context.basic_cyclic_rcv_wqe();
-    if not_a_list || wq.wq_signature() || wq.dbr_umem_valid() || wq.wq_umem_valid() {
-        return Err(error::BAD_ATTRIBUTE.with("a queue that is not a list, signed WQEs, or a umem"));
+    if not_a_list || wq.wq_signature() {
+        return Err(error::BAD_ATTRIBUTE.with("a queue that is not a list, or signed WQEs"));
     }
+    let place = Place { umem: wq.wq_umem_id(), at: wq.wq_umem_offset() };
     let parts = Parts {
         kind: Kind::Rmp,
         log_size: wq.log_wq_sz(),
@@ -311,11 +320,13 @@ pub fn create_rmp(
         page_offset: wq.page_offset(),
         log_page_size: wq.log_wq_pg_sz(),
         pas: tail(input.0, CreateRmpIn::SIZE),
+        place: wq.wq_umem_valid().then_some(place),
         pd: wq.pd(),
         cqn: None,
         xrcd: None,
         user_index: 0,
         doorbell_record: wq.dbr_addr(),
+        record_umem: wq.dbr_umem_valid().then_some(wq.dbr_umem_id()),
         limit: wq.lwm(),
         context: wq.0,
     };

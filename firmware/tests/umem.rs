@@ -93,6 +93,29 @@ impl User {
         });
         (status, CreateQpOut(&out).qpn())
     }
+
+    /// CREATE_RMP of 8 WQEs of 64 bytes at byte `at` of `buffer`, with its record at byte 8 of
+    /// `record`.
+    fn rmp(&mut self, buffer: u32, at: u64, record: u32) -> (Status, u32) {
+        let &mut Self { uid, .. } = self;
+        let pd = self.w.pd;
+        let (status, out) = self.w.f.run(Opcode::CREATE_RMP, 0, CreateRmpIn::SIZE, 0x10, |i| {
+            let mut input = CreateRmpIn(i);
+            input.set_uid(uid);
+            let mut context = input.ctx_mut();
+            let mut wq = context.wq_mut();
+            wq.set_log_wq_sz(3);
+            wq.set_log_wq_stride(6);
+            wq.set_pd(pd);
+            wq.set_wq_umem_valid(true);
+            wq.set_wq_umem_id(buffer);
+            wq.set_wq_umem_offset(at);
+            wq.set_dbr_umem_valid(true);
+            wq.set_dbr_umem_id(record);
+            wq.set_dbr_addr(8);
+        });
+        (status, CreateRmpOut(&out).rmpn())
+    }
 }
 
 /// A page that may be read and written.
@@ -125,6 +148,54 @@ fn queues_lie_where_the_user_says() {
         assert_eq!(u.destroy_umem(umem), Status::OK);
         assert_eq!(u.destroy_umem(umem), Status::BAD_RES);
     }
+}
+
+#[test]
+fn shared_receives_lie_where_the_user_says() {
+    let mut u = User::new();
+    let (_, buffer) = u.umem(&[0x9000 | 1], 0);
+    let (_, record) = u.umem(&[page(0x5000)], 0x100);
+    let (status, rmpn) = u.rmp(buffer, 0xe00, record);
+    assert_eq!(status, Status::OK, "{:?}", u.w.f.probe.mistakes());
+    let srq = u.w.f.fw.srqs.get(rmpn).unwrap();
+    assert_eq!(srq.doorbell_record, 0x5108);
+    assert_eq!(srq.buffer.locate(64), Some((0x9e40, 0x1c0)));
+    for umem in [buffer, record] {
+        assert_eq!(u.destroy_umem(umem), Status::RES_BUSY);
+    }
+    assert_eq!(u.rmp(buffer, 0xe40, record).0, Status::BAD_PARAM, "past its end");
+    assert_eq!(u.rmp(0x99, 0, record).0, Status::BAD_RES);
+    assert_eq!(u.rmp(buffer, 0, 0x99).0, Status::BAD_RES);
+    let uid = std::mem::replace(&mut u.uid, 0x77);
+    assert_eq!(u.rmp(buffer, 0, record).0, Status::BAD_RES, "another user's");
+    u.uid = uid;
+    let destroy = |i: &mut [u8]| DestroyRmpIn(i).set_rmpn(rmpn);
+    u.w.f.ok(Opcode::DESTROY_RMP, 0, 0x10, 0x10, destroy);
+    for umem in [buffer, record] {
+        assert_eq!(u.destroy_umem(umem), Status::OK);
+    }
+}
+
+#[test]
+fn an_xrc_queue_has_pages_of_its_own() {
+    let mut w = World::new();
+    let cqn = w.cqn;
+    assert_eq!(w.xrc_srq(cqn, |c| c.set_dbr_umem_valid(true)).0, Status::BAD_PARAM);
+    let (pd, xrcd) = (w.pd, w.xrcd);
+    let create = |valid: bool| {
+        move |i: &mut [u8]| {
+            let mut input = CreateXrcSrqIn(i);
+            input.set_xrc_srq_umem_valid(valid);
+            let mut context = input.xrc_srq_context_entry_mut();
+            context.set_log_xrc_srq_size(4);
+            context.set_log_rq_stride(2);
+            context.set_pd(pd);
+            context.set_cqn(cqn);
+            context.set_xrcd(xrcd);
+        }
+    };
+    let mut status = |valid| w.f.run(Opcode::CREATE_XRC_SRQ, 0, 0x118, 0x10, create(valid)).0;
+    assert_eq!((status(true), status(false)), (Status::BAD_PARAM, Status::OK));
 }
 
 #[test]

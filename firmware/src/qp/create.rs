@@ -9,9 +9,10 @@ use super::{
 };
 use crate::cq::{copy, doorbell_record, page_offset};
 use crate::error::{self, CmdError};
+use crate::references::{self, Reference};
 use crate::ring::PageList;
 use crate::umem::Place;
-use crate::{Cx, Firmware, srq, tail, umem};
+use crate::{Cx, Firmware, tail, umem};
 
 /// Values of the context's `rq_type`.
 const RQ_OWN: u8 = 0;
@@ -32,14 +33,14 @@ pub fn create(
     }
     let qp = judge(fw, cx.uid, &input)?;
     let needs = references(&qp);
-    hold(fw, cx.uid, &needs)?;
+    references::hold(fw, cx.uid, &needs)?;
     match fw.qps.insert(qp) {
         Ok(qpn) => {
             out.set_qpn(qpn);
             Ok(())
         }
         Err(full) => {
-            needs.into_iter().flatten().for_each(|one| release_one(fw, one));
+            references::release(fw, &needs);
             Err(error::TABLE_FULL.with(full.to_string()))
         }
     }
@@ -141,17 +142,6 @@ fn send_queue(qpc: &Qpc<&[u8]>, offset: u64) -> Result<SendQueue, CmdError> {
     Ok(SendQueue { log_size, offset, cqn, next: 0, posted: 0 })
 }
 
-/// An object that a queue pair refers to.
-#[derive(Clone, Copy)]
-pub(super) enum Reference {
-    Pd(u32),
-    Uar(u32),
-    Cq(u32),
-    Srq(u32),
-    Xrcd(u32),
-    Umem(u32),
-}
-
 type References = [Option<Reference>; 8];
 
 fn references(qp: &Qp) -> References {
@@ -172,62 +162,7 @@ fn references(qp: &Qp) -> References {
     ]
 }
 
-/// The user context that an object belongs to.
-fn owner(fw: &Firmware, reference: Reference) -> Option<u16> {
-    match reference {
-        Reference::Pd(pd) => fw.mtt.pd_uid(pd),
-        Reference::Uar(uar) => fw.uars.get(uar).map(|uar| uar.uid),
-        Reference::Cq(cqn) => fw.cqs.get(cqn).map(|cq| cq.uid),
-        Reference::Srq(srqn) => fw.srqs.get(srqn).map(|srq| srq.uid),
-        Reference::Xrcd(xrcd) => fw.objects.xrcds.get(xrcd).map(|xrcd| xrcd.uid),
-        Reference::Umem(umem) => fw.umems.get(umem).map(|umem| umem.uid),
-    }
-}
-
-/// Refers to everything that a queue pair of user context `uid` needs, or to nothing.
-pub(super) fn hold(
-    fw: &mut Firmware,
-    uid: u16,
-    needs: &[Option<Reference>],
-) -> Result<(), CmdError> {
-    for (n, reference) in needs.iter().enumerate() {
-        let own = reference.is_none_or(|one| uid == 0 || owner(fw, one) == Some(uid));
-        let (held, cause, what) = match *reference {
-            None => continue,
-            Some(Reference::Pd(pd)) => (own && fw.mtt.hold_pd(pd), &error::NO_SUCH_PD, pd),
-            Some(Reference::Uar(id)) => (own && fw.uars.hold(id), &error::NO_SUCH_UAR, id),
-            Some(Reference::Cq(cqn)) => (own && fw.cqs.hold(cqn), &error::NO_SUCH_CQ, cqn),
-            Some(Reference::Srq(id)) => (own && hold_srq(fw, id), &error::NO_SUCH_SRQ, id),
-            Some(Reference::Xrcd(id)) => {
-                (own && fw.objects.xrcds.hold(id), &error::NO_SUCH_XRCD, id)
-            }
-            Some(Reference::Umem(id)) => (own && fw.umems.hold(id), &error::NO_SUCH_UMEM, id),
-        };
-        if !held {
-            needs.iter().take(n).flatten().for_each(|&one| release_one(fw, one));
-            return Err(cause.with(format!("{what:#x}")));
-        }
-    }
-    Ok(())
-}
-
-/// An XRC SRQ serves the packets that name it, not a queue pair.
-fn hold_srq(fw: &mut Firmware, srqn: u32) -> bool {
-    fw.srqs.get(srqn).is_some_and(|srq| srq.kind != srq::Kind::Xrc) && fw.srqs.hold(srqn)
-}
-
-pub(super) fn release_one(fw: &mut Firmware, reference: Reference) {
-    match reference {
-        Reference::Pd(pd) => fw.mtt.release_pd(pd),
-        Reference::Uar(uar) => fw.uars.release(uar),
-        Reference::Cq(cqn) => fw.cqs.release(cqn),
-        Reference::Srq(srqn) => fw.srqs.release(srqn),
-        Reference::Xrcd(xrcd) => fw.objects.xrcds.release(xrcd),
-        Reference::Umem(umem) => fw.umems.release(umem),
-    }
-}
-
 /// Takes all of a queue pair's references back.
 pub(super) fn release(fw: &mut Firmware, qp: &Qp) {
-    references(qp).into_iter().flatten().for_each(|one| release_one(fw, one));
+    references::release(fw, &references(qp));
 }

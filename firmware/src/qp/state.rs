@@ -7,13 +7,13 @@ use layouts::{
 };
 
 use super::connection::{Requester, Responder};
-use super::create::{Reference, hold, release_one};
 use super::fields::{
     CQN_RCV, INIT2INIT, INIT2RTR, RST2INIT, RTR2RTS, RTS2RTS, SQD2RTS, SQERR2RTS, SRQN, Transition,
     known_parameters, take_all,
 };
 use super::{Qp, Receives, Service, find};
 use crate::error::{self, CmdError};
+use crate::references::{self, Reference};
 use crate::{Cx, Firmware, Work, port};
 
 /// States, with the codes of the context's `state` (MLX5_QP_STATE_*).
@@ -163,8 +163,8 @@ fn change_receives(
         };
         (needs[1], old[1]) = (Some(Reference::Cq(cqn)), Some(Reference::Cq(before)));
     }
-    hold(fw, uid, &needs)?;
-    old.into_iter().flatten().for_each(|one| release_one(fw, one));
+    references::hold(fw, uid, &needs)?;
+    references::release(fw, &old);
     let (mut context, Some(qp)) = (Qpc(context), fw.qps.get_mut(qpn)) else { return Ok(()) };
     if mask & SRQN != 0 {
         context.set_srqn_rmpn_xrqn(srqn);
