@@ -3,7 +3,7 @@
 use layouts::{
     AllocPdOut, CreateMkeyIn, CreateMkeyOut, DeallocPdIn, DestroyMkeyIn, QueryMkeyIn, QueryMkeyOut,
 };
-use mtt::CreateError;
+use mtt::{CreateError, Mode};
 
 use crate::error::{self, CmdError};
 use crate::{Cx, Firmware};
@@ -34,10 +34,15 @@ pub fn create(
 ) -> Result<(), CmdError> {
     let mkc = input.memory_key_mkey_entry();
     if input.mkey_umem_valid() {
-        return Err(error::BAD_ATTRIBUTE.with("mkey_umem_valid: there are no umems"));
+        return Err(error::BAD_ATTRIBUTE.with("a key on user memory"));
     }
     let pd = mkc.pd();
     if cx.uid != 0 {
+        // The driver has the pages of its users' memory listed in umems; what a user gives itself
+        // can only name keys.
+        if mkc.access_mode_4_2() == 0 && mkc.access_mode_1_0() < Mode::Klm as u8 {
+            return Err(error::BAD_ATTRIBUTE.with("a user's key that names pages"));
+        }
         error::owned(fw.mtt.pd_uid(pd), cx.uid, pd, &error::NO_SUCH_PD)?;
     }
     let list = mtt::List {

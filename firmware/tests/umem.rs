@@ -282,6 +282,35 @@ fn a_user_builds_on_its_own_objects_only() {
     assert_eq!(u.w.f.fw.cqs.users(cqn), users, "nothing is held");
 }
 
+#[test]
+fn a_user_s_key_names_keys() {
+    let mut u = User::new();
+    let (pd, user) = (u.w.pd, u.uid);
+    let mut create = |uid, mode, on_umem| {
+        let (status, out) = u.w.f.run(Opcode::CREATE_MKEY, 0, CreateMkeyIn::SIZE, 0x10, |i| {
+            let mut input = CreateMkeyIn(i);
+            input.set_uid(uid);
+            input.set_mkey_umem_valid(on_umem);
+            let mut mkc = input.memory_key_mkey_entry_mut();
+            mkc.set_access_mode_1_0(mode);
+            mkc.set_log_page_size(12);
+            mkc.set_lr(true);
+            mkc.set_len(0x1000);
+            mkc.set_translations_octword_size(4);
+            mkc.set_pd(pd);
+        });
+        (status, CreateMkeyOut(&out).mkey_index())
+    };
+    // PA, MTT, KLM, KSM.
+    for (mode, of_user) in
+        [(0, Status::BAD_PARAM), (1, Status::BAD_PARAM), (2, Status::OK), (3, Status::OK)]
+    {
+        assert_eq!(create(user, mode, false).0, of_user, "mode {mode}");
+        assert_eq!(create(0, mode, false).0, Status::OK, "mode {mode}");
+        assert_eq!(create(user, mode, true).0, Status::BAD_PARAM, "not offered");
+    }
+}
+
 proptest! {
     /// Any description of memory, any place in it: an answer, and what was held is given back.
     #[test]
