@@ -6,6 +6,7 @@ use std::path::Path;
 use function::{Config, Identity, Limits, Link, Profile};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use toml::Spanned;
+use trace::{Filter, Level};
 
 /// What the command line says about the card. It beats the file.
 #[derive(Debug, Default, clap::Args)]
@@ -43,6 +44,13 @@ impl CardOptions {
     }
 }
 
+impl CardOptions {
+    /// What the file says about tracing. The error is one line for people.
+    pub fn trace(&self) -> Result<TraceTable, String> {
+        self.config.as_deref().map_or(Ok(TraceTable::default()), |path| Ok(File::read(path)?.trace))
+    }
+}
+
 fn profile(name: &str) -> Result<Profile, String> {
     match name {
         "connectx-6" => Ok(Profile::ConnectX6),
@@ -70,7 +78,8 @@ struct File {
     #[serde(default, rename = "timeouts")]
     _timeouts: TimeoutsTable,
     fault: Option<Spanned<toml::Value>>,
-    trace: Option<Spanned<toml::Value>>,
+    #[serde(default)]
+    trace: TraceTable,
     /// Where lines begin, to find the line of a place.
     #[serde(skip)]
     text: String,
@@ -108,6 +117,24 @@ struct LimitsTable {
 #[serde(deny_unknown_fields)]
 struct TimeoutsTable {}
 
+/// What the file says about tracing. The command line beats it.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceTable {
+    /// Where to; without, nothing is traced.
+    pub file: Option<std::path::PathBuf>,
+    /// How much.
+    pub level: Option<Level>,
+    /// Only events that match.
+    #[serde(default, deserialize_with = "filter")]
+    pub filter: Option<Filter>,
+}
+
+fn filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Filter>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(de::Error::custom)
+}
+
 /// Objects have numbers of 24 bits.
 const MOST_OBJECTS: u32 = 0xff_ffff;
 
@@ -129,10 +156,8 @@ impl File {
     /// Checks the values. An error comes with its line.
     fn config(&self, seed: &str) -> Result<Config, (usize, String)> {
         let at = |place: usize, message: String| (line_of(&self.text, place), message);
-        for (table, value) in [("[[fault]]", &self.fault), ("[trace]", &self.trace)] {
-            if let Some(value) = value {
-                return Err(at(value.span().start, format!("{table} does not exist yet")));
-            }
+        if let Some(fault) = &self.fault {
+            return Err(at(fault.span().start, "[[fault]] does not exist yet".into()));
         }
         let mut config = Config { identity: Identity::derived(seed), ..Config::default() };
         if let Some(name) = &self.profile.name {
@@ -318,6 +343,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_traced_is_in_the_file_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("card.toml");
+        std::fs::write(&path, "[trace]\nfile = 'x.trace'\nlevel = 'all'\nfilter = 'qpn=3'")
+            .unwrap();
+        let options = CardOptions { config: Some(path), ..CardOptions::default() };
+        let table = options.trace().unwrap();
+        assert_eq!(table.file.as_deref(), Some(Path::new("x.trace")));
+        assert_eq!(
+            (table.level, table.filter.unwrap().to_string()),
+            (Some(Level::All), "qpn=3".into())
+        );
+        let none = CardOptions::default().trace().unwrap();
+        assert!(none.file.is_none() && none.level.is_none() && none.filter.is_none());
+    }
+
+    #[test]
     fn the_node_guid_is_the_default_of_the_others() {
         let config =
             load("[identity]\nnode_guid = '0x10'\nserial = '0000:0000:0000:0011'").unwrap();
@@ -359,7 +401,9 @@ mod tests {
             ("[limits]\nmemory = 1", "2: these limits can need"),
             ("[timeouts]\ncommand = 1", "2: unknown field `command`"),
             ("[[fault]]\nname = 'x'", "1: [[fault]] does not exist yet"),
-            ("\n\n[trace]", "3: [trace] does not exist yet"),
+            ("\n[trace]\nlevel = 'loud'", "3: unknown variant `loud`"),
+            ("[trace]\nfilter = 'qpn=='", "2: \"qpn==\" is no filter"),
+            ("[trace]\nto = 'x'", "2: unknown field `to`"),
             ("[profile", "1: "),
             ("umr = = 1", "1: "),
         ] {

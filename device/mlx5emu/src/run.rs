@@ -116,7 +116,7 @@ impl Run {
 
     /// Whether `explain` can run it: a command whose card is not traced already.
     pub fn can_be_explained(&self) -> bool {
-        !self.shell && self.trace.options().is_none()
+        !self.shell && !self.trace.is_given()
     }
 
     /// How many directories are shared with the guest.

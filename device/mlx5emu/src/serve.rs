@@ -96,7 +96,7 @@ impl Serve {
             control,
             record: self.record.clone(),
             metrics: self.metrics,
-            trace: self.trace.options(),
+            trace: self.trace.options(self.card.trace()?)?,
             config,
         };
         Server::bind(options).map(Some).map_err(|error| error.to_string())

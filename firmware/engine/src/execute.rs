@@ -147,7 +147,7 @@ impl Engine {
             && let Err(cause) =
                 fw.mtt.invalidate(key, receive.pd.or(asker.pd).unwrap_or(u32::MAX), qpn)
         {
-            log::debug!("QP {qpn:#x}: a peer may not invalidate key {key:#x}: {cause}");
+            log::trace!("QP {qpn:#x}: a peer may not invalidate key {key:#x}: {cause}");
             self.fail_receive(fw, cx, qpn, &receive, completion::Failure::refused(cause));
             return Err(Nak::RemoteAccess.into());
         }

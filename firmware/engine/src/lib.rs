@@ -165,7 +165,7 @@ impl Engine {
         if self.lost_packets == 0 {
             log::info!("{} is lost: {why} (further ones are only counted)", what());
         } else if log::log_enabled!(log::Level::Debug) {
-            log::debug!("{} is lost: {why}", what());
+            log::trace!("{} is lost: {why}", what());
         }
         self.lost_packets += 1;
     }

@@ -46,7 +46,7 @@ impl Owner<'_> {
         let question = Question { key, addr, len, access, pd, qpn: Some(qpn) };
         let outcome = fw.mtt.translate(&question, pieces);
         points::translation(probe, &question, pieces, &outcome);
-        outcome.inspect_err(|refusal| log::debug!("QP {qpn:#x}: {refusal}"))
+        outcome.inspect_err(|refusal| log::trace!("QP {qpn:#x}: {refusal}"))
     }
 
     /// Where a range of a local key is in guest memory.
@@ -178,7 +178,7 @@ fn copy_run(bus: &dyn Bus, from: Place, skip: u64, to: Place, len: u64) -> Resul
     let Place::Memory(from) = from else { return zero(bus, to, len) };
     let from = from.checked_add(skip).ok_or(Fault::Source)?;
     bus.copy(from, to, len).map_err(|error| {
-        log::debug!("{error}");
+        log::trace!("{error}");
         // The refused address tells the end; if both have it, it is read first.
         match address(error) {
             at if (from..=from.saturating_add(len)).contains(&at) => Fault::Source,
@@ -264,6 +264,6 @@ pub fn write_all(bus: &dyn Bus, pieces: &[Piece], mut data: &[u8]) -> Result<(),
 }
 
 fn unreachable(error: DmaError) -> Failure {
-    log::debug!("{error}");
+    log::trace!("{error}");
     NO_MEMORY
 }

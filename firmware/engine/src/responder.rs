@@ -114,7 +114,7 @@ impl Engine {
             Ok(_) => Ok(()),
             Err(Refusal::SourceGone) => Err(SourceGone),
             Err(Refusal::Nak(nak)) => {
-                log::debug!("QP {:#x}: a message is dropped: {nak:?}", header.dest_qpn);
+                log::trace!("QP {:#x}: a message is dropped: {nak:?}", header.dest_qpn);
                 self.start_over(fw, header.dest_qpn);
                 if let Some(qp) = fw.qps.get_mut(header.dest_qpn) {
                     qp.responder.expected = header.psn.plus(header.packets);

@@ -11,8 +11,10 @@ use super::{MAX_BYTES, Settings, TraceHeader, kind};
 use crate::RECORD_HEAD;
 use crate::writer::frame;
 
-/// Slots of the table that is looked at first.
-const SLOTS: usize = 256;
+/// Slots of the table that is looked at first, as a power of two: many more than there are names, so
+/// that few share one.
+const LOG_SLOTS: u32 = 10;
+const SLOTS: usize = 1 << LOG_SLOTS;
 
 /// Most values of one event.
 const MAX_VALUES: usize = 16;
@@ -166,7 +168,8 @@ impl Encoder {
     #[inline]
     fn id(&mut self, name: &'static str) -> u16 {
         let (at, len) = (name.as_ptr() as usize, name.len());
-        let index = (at ^ at >> 8 ^ len) % SLOTS;
+        let mixed = (at as u64 ^ len as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let index = (mixed >> (u64::BITS - LOG_SLOTS)) as usize;
         match self.slots.get(index) {
             Some(slot) if slot.at == at && slot.len == len => slot.id,
             _ => {
