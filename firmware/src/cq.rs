@@ -76,7 +76,8 @@ pub struct Cq {
     moderation: Moderation,
     health: Health,
     armed: Armed,
-    /// The consumer index that the driver armed with.
+    /// The index from which on entries are told of: the consumer index that the driver armed with, or
+    /// what it had been told of before.
     armed_at: u32,
     /// When the entries that are waiting are told of.
     deadline: Option<u64>,
@@ -85,6 +86,8 @@ pub struct Cq {
     /// Index of the last entry that is solicited or an error.
     last_solicited: Option<u32>,
     last_notified: u32,
+    /// The same, while the driver has not read that far.
+    told: Option<u32>,
     /// User context that it belongs to.
     pub uid: u16,
     /// The context as CREATE_CQ and MODIFY_CQ gave it, for QUERY_CQ.
@@ -225,6 +228,7 @@ pub fn create(
         consumer: 0,
         last_solicited: None,
         last_notified: 0,
+        told: None,
         uid: cx.uid,
         context,
     };
