@@ -361,6 +361,8 @@ void batch_run(struct ends *ends, struct totals *totals)
 			check_receive(ends, end, peer, &requests[i], wait_completion(peer->receives, "a receive"), id++);
 	for (int i = 0; i < count; i++)
 		on_models(ends, &end->arena, &peer->arena, &requests[i]);
+	if (ends->lie)
+		peer->arena.bytes[peer->arena.window.at + random_below(window)] ^= 1 << random_below(8);
 	arena_compare(&peer->arena, "the responder's memory");
 	arena_compare(&end->arena, "the requester's memory");
 	totals->batches++;

@@ -1,13 +1,14 @@
 /* Moves data through registered memory in every way and compares every byte.
  *
- *	verbsproof [--device NAME] [--seed N] [--batches N] rc|rc-srq|uc|ud|xrc|refusals...
+ *	verbsproof [--device NAME] [--seed N] [--batches N] [--lie-at BATCH] rc|rc-srq|uc|ud|xrc|refusals...
  *
- * What it does follows from the seed, which it says first. */
+ * What it does follows from the seed, which it says first. With --lie-at it changes one bit of what arrived
+ * in that batch itself, and must find it. */
 
 #include "verbsproof.h"
 
 static uint64_t seed;
-static size_t at_batch;
+static size_t at_batch, lie_at = SIZE_MAX;
 static const char *current = "";
 static char story[4096];
 
@@ -58,8 +59,10 @@ static void run(struct ibv_context *context, const char *what, size_t batches)
 			fail("there is no such transport");
 	if (!ends_make(&ends, context, transport))
 		fail("the device does not have it: %s", strerror(errno));
-	for (at_batch = 0; at_batch < batches; at_batch++)
+	for (at_batch = 0; at_batch < batches; at_batch++) {
+		ends.lie = at_batch == lie_at;
 		batch_run(&ends, &totals);
+	}
 	ends_close(&ends);
 	printf("%s: %zu batches, %zu work requests, %zu bytes moved; every byte compared\n", what, totals.batches,
 	       totals.requests, totals.bytes);
@@ -77,11 +80,13 @@ int main(int argc, char **argv)
 			seed = strtoull(argv[1], NULL, 0);
 		else if (!strcmp(*argv, "--batches"))
 			batches = strtoul(argv[1], NULL, 0);
+		else if (!strcmp(*argv, "--lie-at"))
+			lie_at = strtoul(argv[1], NULL, 0);
 		else
 			break;
 	}
 	if (argc < 1 || **argv == '-') {
-		fprintf(stderr, "usage: verbsproof [--device NAME] [--seed N] [--batches N] "
+		fprintf(stderr, "usage: verbsproof [--device NAME] [--seed N] [--batches N] [--lie-at BATCH] "
 				"rc|rc-srq|uc|ud|xrc|refusals...\n");
 		return 2;
 	}

@@ -83,6 +83,7 @@ struct ends {
 	bool atomics;
 	size_t mtu, inline_most, longest;
 	struct end end[2];
+	bool lie; /* spoil a byte, to see that it is found */
 	/* What refusals vary. */
 	unsigned access;
 	uint8_t rnr_retry, retry, timeout;

@@ -53,7 +53,7 @@ struct Check {
     #[command(flatten)]
     guest: Guest,
     /// Only tools and tests with this text in their names (repeatable)
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     only: Vec<String>,
     /// Without rdma-core's own tests
     #[arg(long, conflicts_with = "no_tools")]
