@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
 /* tracefs.c: small writes to the kernel's tracing files. A file that a kernel lacks is no error. */
 #define TRACEFS "/sys/kernel/tracing/"
 bool put(const char *file, const char *text);

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(list) (sizeof(list) / sizeof *(list))
-
 /* Modules all of whose functions are in the graph. */
 static const char *const modules[] = {"ib_core", "ib_uverbs", "mlx5_ib", "mlx5_core"};
 

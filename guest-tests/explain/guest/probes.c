@@ -6,8 +6,6 @@
 #include "explain.h"
 
 #define LIBRARY "libibverbs.so.1"
-#define COUNT(list) (sizeof(list) / sizeof *(list))
-
 /* A function with what is fetched when it begins and when it returns. Arguments are those of the
  * x86-64 calling convention. */
 struct probe {

@@ -12,7 +12,7 @@ use crate::story::{Call, Detail, Lane, Span, Story};
 
 const TEMPLATE: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/page.css");
-const SCRIPT: &str = include_str!("../page/page.js");
+const SCRIPT: &str = concat!(include_str!("../page/lanes.js"), include_str!("../page/story.js"));
 
 const LANES: &[(Lane, &str)] = &[
     (Lane::User, "program"),

@@ -46,6 +46,11 @@ impl Tree<'_> {
     }
 
     fn call(&mut self, call: &Call) -> io::Result<()> {
+        if call.times > 1
+            && let Some(span) = self.story.spans.get(call.span)
+        {
+            return self.line(span, 0, call.times);
+        }
         self.span(call.span, 0, call.main || self.show.everything)?;
         if !call.main && !self.show.everything {
             return Ok(());

@@ -28,6 +28,11 @@ fn guest<'a>(sources: &'a Sources<'_>, list: &BTreeSet<usize>) -> Vec<&'a spans:
         .collect()
 }
 
+/// "1 page", "2 pages".
+fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 fn number(values: &BTreeMap<String, Value>, name: &str) -> Option<u64> {
     match values.get(name) {
         Some(Value::Number(number)) => Some(*number as u64),
@@ -123,8 +128,8 @@ fn memory(guest: &[&spans::Span]) -> Option<String> {
     };
     let runs = guest.iter().find(|span| span.name == "dma_map_sgtable");
     let runs = runs.and_then(|span| number(&span.arguments, "entries"));
-    let runs = runs.map_or(String::new(), |runs| format!("; they lie in {runs} runs"));
-    Some(format!("pinned: {pages} pages in {calls}, {how}{runs}"))
+    let runs = runs.map_or(String::new(), |runs| format!("; in {}", count(runs, "run")));
+    Some(format!("pinned: {} in {calls}, {how}{runs}", count(pages, "page")))
 }
 
 /// Whether the cache had a key.
@@ -191,7 +196,8 @@ fn data(story: &Story, list: &BTreeSet<usize>) -> Option<String> {
 }
 
 fn translations(frames: &Frames) -> Option<String> {
-    let entries = frames.length.div_ceil(frames.page_size);
+    let blocks = (frames.address % frames.page_size + frames.length).div_ceil(frames.page_size);
+    let entries = if blocks == 1 { "1 entry".to_owned() } else { format!("{blocks} entries") };
     let (both, same) = frames.compared();
     let compared = match both {
         0 => "the card's list was not seen".to_owned(),
@@ -200,11 +206,6 @@ fn translations(frames: &Frames) -> Option<String> {
         }
         both => format!("{} of {both} differ from the guest's page frames", both - same),
     };
-    let pages = frames.pages.max(entries);
-    Some(match frames.page_size {
-        4096 => format!("translations: {pages} entries of 4096 bytes; {compared}"),
-        size => {
-            format!("translations: entries of {size} bytes for {} pages; {compared}", frames.pages)
-        }
-    })
+    let size = frames.page_size;
+    Some(format!("translations: {entries} of {size} bytes; {compared}"))
 }

@@ -75,7 +75,14 @@ pub(super) fn story(capture: &Capture, clock: Option<Clock>, guest: &Spans, card
     story.find_children();
     for span in calls(&story) {
         let main = is_main(&story, span);
-        story.calls.push(Call { span, main, answers: Vec::new(), frames: None });
+        if let Some(last) = story.calls.last_mut()
+            && !main
+            && alike(&story.spans, last.span, span)
+        {
+            last.times += 1;
+            continue;
+        }
+        story.calls.push(Call { span, main, times: 1, answers: Vec::new(), frames: None });
     }
     for index in 0..story.calls.len() {
         let call = story.calls[index].span;
@@ -117,7 +124,13 @@ fn notes(story: &mut Story, capture: &Capture, card: &Card) {
     if card.dropped > 0 {
         note(format!("the card's trace could not keep up: {} events are missing", card.dropped));
     }
-    if capture.exchanges.is_empty() {
+    if capture.records.iter().all(Vec::is_empty) {
+        note(
+            "the guest's tracer noted nothing: its kernel needs CONFIG_FUNCTION_GRAPH_TRACER, \
+             CONFIG_KPROBE_EVENTS and CONFIG_UPROBE_EVENTS"
+                .into(),
+        );
+    } else if capture.exchanges.is_empty() {
         note(
             "the card's clock could not be read: its trace can't be put beside the guest's".into(),
         );
@@ -211,6 +224,7 @@ fn title(span: &spans::Span, lane: Lane, known: Option<&'static str>) -> Option<
         ("ib_umem_find_best_pgsz", Some(size)) if size > 0 => format!("{known}: {size} bytes"),
         ("pin_user_pages_fast", Some(pages)) if pages > 0 => format!("{known}: {pages}"),
         ("dma_map_sgtable", _) => match number(&span.arguments, "entries") {
+            Some(1) => format!("{known}: one run"),
             Some(entries) => format!("{known}: {entries} runs"),
             None => known.to_owned(),
         },
@@ -265,9 +279,18 @@ fn calls(story: &Story) -> Vec<usize> {
     story.spans.iter().enumerate().filter(is_call).map(|(index, _)| index).collect()
 }
 
+/// Whether two calls can be told in one line.
+fn alike(spans: &[Span], one: usize, other: usize) -> bool {
+    let words = |index: usize| {
+        let span = spans.get(index)?;
+        span.failed.is_none().then_some((&span.title, &span.facts))
+    };
+    words(one).is_some() && words(one) == words(other)
+}
+
 /// Registration and data are what is asked about; the rest prepares for it.
 fn is_main(story: &Story, span: usize) -> bool {
     const MAIN: &[&str] =
-        &["ibv_reg", "ibv_rereg", "ibv_dereg", "ibv_post", "ibv_poll_cq", "ibv_get_cq_event"];
+        &["ibv_reg", "ibv_rereg", "ibv_dereg", "ibv_post_send", "ibv_poll_cq", "ibv_get_cq_event"];
     story.spans.get(span).is_some_and(|span| MAIN.iter().any(|name| span.name.starts_with(name)))
 }

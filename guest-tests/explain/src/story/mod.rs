@@ -94,6 +94,8 @@ pub struct Call {
     pub span: usize,
     /// It is told in full even where calls that only prepare are told in a line.
     pub main: bool,
+    /// So many calls that look the same, one after the other: this is the first.
+    pub times: usize,
     /// Answers to what people ask, a line each.
     pub answers: Vec<String>,
     /// The translations of its key beside the guest's page frames.
