@@ -91,10 +91,14 @@ fn tell_pieces<const N: usize>(
         ("access", name(access).into()),
         ("pd", pd.unwrap_or(u32::MAX).into()),
         ("qpn", qpn.unwrap_or(u32::MAX).into()),
-        ("pieces", pieces.len().into()),
-        ("refused", refused.into()),
+        // What is not always told comes last.
+        match outcome {
+            Ok(()) => ("pieces", pieces.len().into()),
+            Err(_) => ("refused", refused.into()),
+        },
     ];
-    let count = if outcome.is_ok() { values.len() - 1 } else { values.len() };
+    let all = outcome.is_err() || pieces.len() > shown;
+    let count = if all { values.len() } else { values.len() - 1 };
     probe.at(&Site {
         point: Point::Translation,
         layout: Some(&Piece::INFO),

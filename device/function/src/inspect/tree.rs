@@ -75,7 +75,9 @@ const NODES: &[(&str, Make)] = &[
     ("cqs", cqs),
     ("qps", qps),
     ("srqs", srqs),
-    ("mkeys", mkeys),
+    ("mkeys", |view, only| keys(view, only, |_| true)),
+    // Type 2: those of type 1 are like any other indirect key.
+    ("windows", |view, only| keys(view, only, |info| info.qpn != mtt::ANY_QPN)),
     ("port", port_node),
     ("counters", |view, _| {
         values(view.probe.counters(Opcode).iter().map(|(name, n)| (&**name, (*n).into())))
@@ -273,8 +275,8 @@ fn srqs(view: &mut View<'_>, only: Option<&str>) -> Node {
 }
 
 /// Keys are named by the whole key, not only by their index.
-fn mkeys(view: &mut View<'_>, only: Option<&str>) -> Node {
-    let keys: Vec<u32> = view.firmware.mtt.infos().map(|info| info.key).collect();
+fn keys(view: &mut View<'_>, only: Option<&str>, which: fn(&KeyInfo) -> bool) -> Node {
+    let keys = view.firmware.mtt.infos().filter(which).map(|info| info.key).collect();
     list(view, keys, only, |view, key, full| {
         let Some(info) = view.firmware.mtt.info(mtt::index_of(key)) else {
             return Node::default();

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use probe::{Site, Value};
 
-use super::{MAX_BYTES, Settings, TraceHeader, kind};
+use super::{MAX_BYTES, Settings, TraceHeader, kind, tag};
 use crate::RECORD_HEAD;
 use crate::writer::frame;
 
@@ -38,6 +38,29 @@ impl Head {
         if let Some(to) = self.bytes.get_mut(self.at..self.at + N) {
             to.copy_from_slice(&bytes);
             self.at += N;
+        }
+    }
+
+    /// A number, in as few bytes as hold it: what is short is written fast.
+    #[inline(always)]
+    fn number(&mut self, number: u64) {
+        match number {
+            0..=0xff => {
+                self.put([tag::U8]);
+                self.put([number as u8]);
+            }
+            0x100..=0xffff => {
+                self.put([tag::U16]);
+                self.put((number as u16).to_le_bytes());
+            }
+            0x1_0000..=0xffff_ffff => {
+                self.put([tag::U32]);
+                self.put((number as u32).to_le_bytes());
+            }
+            _ => {
+                self.put([tag::U64]);
+                self.put(number.to_le_bytes());
+            }
         }
     }
 
@@ -107,12 +130,9 @@ impl Encoder {
         for (name, value) in values {
             head.put(self.id(name).to_le_bytes());
             match value {
-                Value::Number(number) => {
-                    head.put([0]);
-                    head.put(number.to_le_bytes());
-                }
+                Value::Number(number) => head.number(*number),
                 Value::Word(word) => {
-                    head.put([1]);
+                    head.put([tag::WORD]);
                     head.put(self.id(word).to_le_bytes());
                 }
             }

@@ -24,6 +24,15 @@ mod kind {
     pub const SETTINGS: u16 = 0x44;
 }
 
+/// What stands before a value: how it is written.
+mod tag {
+    pub const U64: u8 = 0;
+    pub const WORD: u8 = 1;
+    pub const U8: u8 = 2;
+    pub const U16: u8 = 3;
+    pub const U32: u8 = 4;
+}
+
 /// First record of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceHeader {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use probe::Point;
 use thiserror::Error;
 
-use super::{Settings, TraceEvent, TraceHeader, TraceValue, kind};
+use super::{Settings, TraceEvent, TraceHeader, TraceValue, kind, tag};
 use crate::{End, ReadError, Reader, Record};
 
 /// Why a trace can't be read (on).
@@ -142,8 +142,11 @@ impl Body<'_> {
         for _ in 0..count {
             let name = names.get(&self.u16()?)?.clone();
             let value = match self.u8()? {
-                0 => TraceValue::Number(self.u64()?),
-                1 => TraceValue::Word(names.get(&self.u16()?)?.clone()),
+                tag::U8 => TraceValue::Number(self.u8()?.into()),
+                tag::U16 => TraceValue::Number(self.u16()?.into()),
+                tag::U32 => TraceValue::Number(self.u32()?.into()),
+                tag::U64 => TraceValue::Number(self.u64()?),
+                tag::WORD => TraceValue::Word(names.get(&self.u16()?)?.clone()),
                 _ => return None,
             };
             values.push((name, value));

@@ -46,6 +46,20 @@ fn what_is_told_is_read() {
 }
 
 #[test]
+fn numbers_of_every_length_are_read() {
+    let mut encoder = Encoder::new();
+    encoder.header(&header());
+    let edges = [0, 0xff, 0x100, 0xffff, 0x1_0000, 0xffff_ffff, 0x1_0000_0000, u64::MAX];
+    let values = edges.map(|number| ("key", Value::Number(number)));
+    encoder.event(0, 0, 0, &site(&[1, 2, 3], &values));
+    let file = file(&[encoder.take(Vec::new()).0]);
+    let Entry::Event(event) = &events(&file)[0] else { panic!() };
+    let numbers: Vec<_> = event.values.iter().map(|(_, value)| value.clone()).collect();
+    assert_eq!(numbers, edges.map(TraceValue::Number));
+    assert_eq!(event.bytes, [1, 2, 3]);
+}
+
+#[test]
 fn a_long_structure_is_cut_and_says_so() {
     let mut encoder = Encoder::new();
     encoder.header(&header());
