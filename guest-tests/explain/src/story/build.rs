@@ -1,6 +1,6 @@
 //! Spans of guest and card to one story.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Call, Lane, Span, Story, answers, failure, link};
 use crate::capture::Capture;
@@ -35,9 +35,10 @@ pub(super) fn story(capture: &Capture, clock: Option<Clock>, guest: &Spans, card
     };
     let zero = guest.spans.iter().map(|span| span.start).min().unwrap_or(0);
     let mut of_guest = vec![None; guest.spans.len()];
+    let touched = touched(guest);
     for (index, span) in guest.spans.iter().enumerate() {
         let parent = span.parent.and_then(|parent| of_guest.get(parent).copied().flatten());
-        if parent.is_some() || of_interest(guest, span) {
+        if parent.is_some() || of_interest(guest, span, touched.contains(&index)) {
             of_guest[index] = Some(story.spans.len());
             let told = told(guest, span, parent.and_then(|parent| story.spans.get(parent)), zero);
             story.spans.push(Span { parent, ..told });
@@ -143,12 +144,24 @@ fn notes(story: &mut Story, capture: &Capture, card: &Card) {
     }
 }
 
-/// Threads of the command, and of others what has to do with RDMA.
-fn of_interest(guest: &Spans, span: &spans::Span) -> bool {
+/// Spans that hold a function of the graph: the system calls among them have to do with RDMA.
+fn touched(guest: &Spans) -> BTreeSet<usize> {
+    let mut touched = BTreeSet::new();
+    for span in guest.spans.iter().filter(|span| span.kind == Kind::Function) {
+        let mut outer = span.parent;
+        while let Some(parent) = outer.filter(|&parent| touched.insert(parent)) {
+            outer = guest.spans.get(parent).and_then(|span| span.parent);
+        }
+    }
+    touched
+}
+
+/// What begins a tree of the story: the library's calls, and of the rest what has to do with RDMA.
+fn of_interest(guest: &Spans, span: &spans::Span, touched: bool) -> bool {
     match (span.place, span.kind) {
-        (Place::Task(pid), _) if guest.threads.contains(&pid) => true,
         (_, Kind::Handler) => span.name.starts_with("mlx5"),
-        (_, Kind::Function) => true,
+        (_, Kind::Function | Kind::Library) => true,
+        (Place::Task(pid), Kind::System) => touched && guest.threads.contains(&pid),
         _ => false,
     }
 }
@@ -290,7 +303,6 @@ fn alike(spans: &[Span], one: usize, other: usize) -> bool {
 
 /// Registration and data are what is asked about; the rest prepares for it.
 fn is_main(story: &Story, span: usize) -> bool {
-    const MAIN: &[&str] =
-        &["ibv_reg", "ibv_rereg", "ibv_dereg", "ibv_post_send", "ibv_poll_cq", "ibv_get_cq_event"];
+    const MAIN: &[&str] = &["ibv_reg", "ibv_rereg", "ibv_dereg", "ibv_post_send"];
     story.spans.get(span).is_some_and(|span| MAIN.iter().any(|name| span.name.starts_with(name)))
 }
