@@ -1,6 +1,7 @@
 //! `mlx5emu run`: boots a guest with the card and runs a command in it.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use signal_hook::iterator::Signals;
 use crate::CANNOT_START;
 use crate::config::CardOptions;
 use crate::output::fail;
+use crate::serve::metrics_address;
 use crate::trace::TraceArguments;
 
 /// Lines of a log that are shown when something failed.
@@ -39,6 +41,9 @@ pub struct Run {
     /// Record everything that the card is told and answers, for `mlx5emu replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Let the card answer Prometheus on this address; a port alone is one of this machine's own
+    #[arg(long, value_name = "ADDRESS|PORT", value_parser = metrics_address)]
+    metrics: Option<SocketAddr>,
     #[command(flatten)]
     trace: TraceArguments,
     /// The guest's processors
@@ -177,6 +182,7 @@ impl Run {
             ("--link", link.as_ref().map(OsString::from)),
             ("--config", config.as_ref().map(OsString::from)),
             ("--record", self.record.as_ref().map(OsString::from)),
+            ("--metrics", self.metrics.map(|address| address.to_string().into())),
         ];
         for (name, value) in given {
             arguments.extend(value.into_iter().flat_map(|value| [name.into(), value]));

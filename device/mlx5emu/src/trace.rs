@@ -61,8 +61,7 @@ impl Trace {
         let stdout = io::stdout().lock();
         let text = Text { full: self.full, colour: stdout.is_terminal() };
         let mut out = BufWriter::new(stdout);
-        loop {
-            let Some(entry) = self.next(&mut reader)? else { break };
+        while let Some(entry) = self.next(&mut reader)? {
             let shown = if self.json { format!("{}\n", json(&entry)) } else { text.entry(&entry) };
             let written = out.write_all(shown.as_bytes());
             let written = written.and_then(|()| if self.follow { out.flush() } else { Ok(()) });
