@@ -16,6 +16,8 @@ use fields::{detail, entries, entries_of_command, important, values};
 /// What the card did.
 #[derive(Debug, Default)]
 pub(crate) struct Card {
+    /// There is a trace of it.
+    pub(crate) traced: bool,
     /// By the time at which they begin.
     pub(crate) spans: Vec<Span>,
     /// Events that the trace could not keep up with.
@@ -61,6 +63,7 @@ const MOST: usize = 200_000;
 /// Reads a trace: those of its events whose time is `wanted`.
 pub(crate) fn read(trace: impl Read, wanted: impl Fn(i64) -> bool) -> Result<Card, Error> {
     let mut builder = Builder::default();
+    builder.card.traced = true;
     for entry in TraceReader::new(trace)? {
         match entry? {
             trace::Entry::Event(event) if wanted(event.time as i64) => builder.take(&event),

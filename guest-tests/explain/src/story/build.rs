@@ -135,7 +135,7 @@ fn notes(story: &mut Story, capture: &Capture, card: &Card) {
         note(
             "the card's clock could not be read: its trace can't be put beside the guest's".into(),
         );
-    } else if card.spans.is_empty() {
+    } else if !card.traced {
         note("there is no trace of the card: the story ends where the kernel calls it".into());
     } else if capture.exchanges.is_empty() {
         note(
