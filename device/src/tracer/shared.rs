@@ -174,7 +174,6 @@ impl Shared {
         if inner.stop {
             inner.tell_dropped();
         }
-        let (records, _) = inner.encoder.take(empty);
-        (records, inner.stop)
+        (inner.encoder.take(empty), inner.stop)
     }
 }

@@ -78,8 +78,6 @@ impl Head {
 #[derive(Debug)]
 pub struct Encoder {
     records: Vec<u8>,
-    /// Events in `records`.
-    events: u64,
     slots: Box<[Slot; SLOTS]>,
     names: HashMap<&'static str, u16>,
 }
@@ -96,7 +94,6 @@ impl Default for Encoder {
     fn default() -> Self {
         Self {
             records: Vec::new(),
-            events: 0,
             slots: Box::new([Slot::default(); SLOTS]),
             names: HashMap::new(),
         }
@@ -143,7 +140,6 @@ impl Encoder {
         self.records.reserve(RECORD_HEAD + length);
         self.records.extend_from_slice(head.bytes.get(..head.at).unwrap_or_default());
         self.records.extend_from_slice(kept);
-        self.events += 1;
     }
 
     /// Appends that `count` events are missing here.
@@ -169,11 +165,10 @@ impl Encoder {
         self.records.is_empty()
     }
 
-    /// Takes the records, for [`crate::Writer::records`], and how many events they hold. `empty` is
-    /// used for what comes next.
-    pub fn take(&mut self, mut empty: Vec<u8>) -> (Vec<u8>, u64) {
+    /// Takes the records, for [`crate::Writer::records`]. `empty` is used for what comes next.
+    pub fn take(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
         empty.clear();
-        (std::mem::replace(&mut self.records, empty), std::mem::take(&mut self.events))
+        std::mem::replace(&mut self.records, empty)
     }
 
     fn json(&mut self, kind: u16, time: Option<u64>, value: &impl serde::Serialize) {

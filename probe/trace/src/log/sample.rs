@@ -24,6 +24,6 @@ pub fn file(blocks: &[Vec<u8>]) -> Vec<u8> {
 
 /// What an encoder, which began with a header, holds.
 pub fn read(mut encoder: Encoder) -> Vec<Entry> {
-    let file = file(&[encoder.take(Vec::new()).0]);
+    let file = file(&[encoder.take(Vec::new())]);
     TraceReader::new(&file[..]).unwrap().collect::<Result<_, _>>().unwrap()
 }
