@@ -28,6 +28,7 @@ const PACKAGES: &[&str] = &[
     "infiniband-diags",
     "iproute2",
     "kmod",
+    "opensm",
     "perftest",
     "python3",
     "python3-pyverbs",

@@ -134,11 +134,12 @@ impl Check {
         Ok(good)
     }
 
-    /// What differs from the table of rdma-core's tests. Of some tests, or of soft-RoCE, there is none.
+    /// What differs from the table of rdma-core's tests. There is none of some tests, of soft-RoCE, and
+    /// without the subnet manager that the tools begin.
     fn differences(&self, results: &Results) -> Result<Vec<String>, std::io::Error> {
         if let Some(file) = &self.write {
             write(file, &suite::format(&results.suite))?;
-        } else if !self.no_suite && self.only.is_empty() && !self.soft_roce {
+        } else if !(self.no_suite || self.no_tools || self.soft_roce) && self.only.is_empty() {
             return Ok(suite::compare(&suite::parse(suite::TABLE), &results.suite));
         }
         Ok(Vec::new())

@@ -23,4 +23,5 @@ pub const GUEST_PROGRAMS: &[GuestProgram] = &[GuestProgram {
 }];
 
 /// The scripts that the guest gets in a shared directory.
-pub(crate) const SCRIPTS: &[(&str, &str)] = files!["main.py", "say.py", "suite.py", "tools.py"];
+pub(crate) const SCRIPTS: &[(&str, &str)] =
+    files!["main.py", "say.py", "suite.py", "tools.py", "upper.sh"];

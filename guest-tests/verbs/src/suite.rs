@@ -119,6 +119,6 @@ mod tests {
             })
             .collect();
         assert!(bad.is_empty(), "{bad:?}");
-        assert!(table.values().filter(|what| *what == "ok").count() >= 116);
+        assert!(table.values().filter(|what| *what == "ok").count() >= 130);
     }
 }
