@@ -32,6 +32,8 @@ impl Serving {
             socket: directory.path().join("card"),
             control: Some(directory.path().join("control")),
             record: None,
+            metrics: None,
+            trace: None,
             config: config.clone(),
         })
         .unwrap();
