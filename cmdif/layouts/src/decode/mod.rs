@@ -5,10 +5,13 @@
 
 mod names;
 mod path;
+mod places;
 mod unions;
 mod wqe;
 
+pub use names::value_name;
 pub use path::{Path, Step};
+pub use places::{Place, places};
 
 use crate::{LayoutInfo, WqeCtrlSeg, WqeDataSeg, get_bits};
 
@@ -136,7 +139,7 @@ impl<'a> Decoder<'a> {
             }
             let value = get_bits(self.from(at), field.bit, field.width);
             self.cover(at * 8 + field.bit, field.width);
-            let name = names::value(layout.name, field.name, value);
+            let name = names::value_name(layout.name, field.name, value);
             self.push(Step::named(field.name), Content::Number(value), name);
         }
         if at + layout.size <= self.len
@@ -162,7 +165,7 @@ impl<'a> Decoder<'a> {
             }
             let value = get_bits(&self.bytes, field.bit - first, field.width);
             self.cover(field.bit - first, field.width);
-            let name = names::value(layout.name, field.name, value);
+            let name = names::value_name(layout.name, field.name, value);
             self.push(Step::named(field.name), Content::Number(value), name);
         }
         for part in layout.parts.iter().filter(|part| part.byte <= at) {

@@ -5,8 +5,8 @@ use crate::{
     QpType, RegisterId, Status, WqeOpcode,
 };
 
-/// What the value of a field is called.
-pub(super) fn value(structure: &str, field: &str, value: u64) -> Option<&'static str> {
+/// What the value of a field of a structure is called.
+pub fn value_name(structure: &str, field: &str, value: u64) -> Option<&'static str> {
     let byte = value as u8;
     match (structure, field) {
         ("mlx5_wqe_ctrl_seg", "opcode") => WqeOpcode(byte).name(),
@@ -18,6 +18,7 @@ pub(super) fn value(structure: &str, field: &str, value: u64) -> Option<&'static
         ("mlx5_cmd_layout", "status") => DeliveryStatus(byte).name(),
         ("qpc", "state") => QpState(byte).name(),
         ("qpc", "st") => QpType(byte).name(),
+        ("mkc", "access_mode") => access_mode(byte),
         (_, "register_id") => RegisterId(value as u16).name(),
         (_, "opcode") if is_input(structure) => Opcode(value as u16).name(),
         (_, "status") if is_output(structure) => Status(byte).name(),
