@@ -6,12 +6,15 @@
 //! does not touch it.
 //!
 //! * [`at!`]: what happens at a [`Point`], for whoever is installed as [`Hook`] and has armed it;
+//! * [`ask!`]: the same at a point where something may go wrong: a [`Judge`] may answer an [`Action`];
 //! * [`Probe::missing`]: what the guest touched and the device does not model (the burn-down list);
 //! * [`Probe::mistake`]: what the guest did wrong;
 //! * [`Probe::count`], [`Probe::command`]: running counters, cheap enough for every work request.
 #![forbid(unsafe_code)]
 
+mod action;
 mod counters;
+mod held;
 mod notes;
 mod point;
 mod site;
@@ -20,7 +23,9 @@ use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+pub use action::{Action, Defect, Judge, Patch, Verdict, apply};
 pub use counters::Counter;
+pub use held::{Held, Until};
 pub use point::{Point, Points};
 pub use site::{Hook, Piece, Site, Value};
 
@@ -30,8 +35,12 @@ use notes::{Missing, Mistakes};
 /// What is noted about one function and its guest.
 #[derive(Debug, Default)]
 pub struct Probe {
+    /// What is told to the hook and what the judge is asked, together.
     armed: Cell<Points>,
+    told: Cell<Points>,
+    asked: Cell<Points>,
     hook: OnceCell<Box<dyn Hook>>,
+    judge: OnceCell<Box<dyn Judge>>,
     now: Cell<u64>,
     missing: Missing,
     mistakes: Mistakes,
@@ -53,27 +62,85 @@ impl Probe {
 
     /// From now on these points, and only these, are told to the hook.
     pub fn arm(&self, points: Points) {
-        self.armed.set(points);
+        self.told.set(points);
+        self.armed.set(points.plus(self.asked.get()));
     }
 
-    /// Whether the hook wants to know what happens at this point.
+    /// Installs who decides what goes wrong, once and for all. It is not asked yet.
+    pub fn install_judge(&self, judge: Box<dyn Judge>) {
+        if self.judge.set(judge).is_err() {
+            log::error!("a second judge is not installed");
+        }
+    }
+
+    /// From now on the judge is asked at these points, and only at these.
+    pub fn ask_at(&self, points: Points) {
+        self.asked.set(points);
+        self.armed.set(points.plus(self.told.get()));
+    }
+
+    /// Whether somebody wants to know what happens at this point.
     #[inline(always)]
     pub fn armed(&self, point: Point) -> bool {
         self.armed.get().has(point)
     }
 
-    /// Whether the hook wants to know what happens at any of these points.
+    /// Whether something may go wrong at this point.
+    #[inline]
+    pub fn asks(&self, point: Point) -> bool {
+        self.asked.get().has(point)
+    }
+
+    /// Whether somebody wants to know what happens at any of these points.
     #[inline(always)]
     pub fn armed_any(&self, points: Points) -> bool {
         self.armed.get().has_any(points)
     }
 
-    /// Tells the hook. Ask [`Probe::armed`] before anything is computed for it, or use [`at!`].
+    /// Tells the hook and asks the judge, who may answer what is to happen. Ask [`Probe::armed`]
+    /// before anything is computed for it, or use [`at!`] or [`ask!`].
     #[cold]
-    pub fn at(&self, site: &Site<'_>) {
-        if let Some(hook) = self.hook.get() {
+    pub fn at(&self, site: &Site<'_>) -> Option<Action> {
+        self.tell(site);
+        self.ask(site)
+    }
+
+    /// Tells the hook alone.
+    #[cold]
+    pub fn tell(&self, site: &Site<'_>) {
+        if self.told.get().has(site.point)
+            && let Some(hook) = self.hook.get()
+        {
             hook.at(self.now.get(), site);
         }
+    }
+
+    /// Asks the judge alone. The hook is told of a rule that fires.
+    #[cold]
+    pub fn ask(&self, site: &Site<'_>) -> Option<Action> {
+        if !self.asks(site.point) {
+            return None;
+        }
+        let Verdict { rule, action } = self.judge.get()?.decide(self.now.get(), site)?;
+        self.fired(&rule, site.point.name());
+        action
+    }
+
+    /// Tells the hook that a rule has fired at a point.
+    pub fn fired(&self, rule: &str, at: &'static str) {
+        log::debug!("fault rule \"{rule}\" fires at {at}");
+        self.tell(&Site {
+            point: Point::Fault,
+            layout: None,
+            bytes: rule.as_bytes(),
+            values: &[("at", at.into())],
+        });
+    }
+
+    /// The function's clock, in ns.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.now.get()
     }
 
     /// The function's clock, in ns, for what is told from now on.
@@ -176,5 +243,35 @@ mod tests {
         let expected = "40 Site { point: Interrupt, layout: None, bytes: [], values: \
                         [(\"vector\", Number(7)), (\"why\", Word(\"test\"))] }";
         assert_eq!(*told.lock().unwrap(), [expected]);
+    }
+
+    #[derive(Debug)]
+    struct Loses;
+
+    impl Judge for Loses {
+        fn decide(&self, _now: u64, site: &Site<'_>) -> Option<Verdict> {
+            let action = Some(Action::Lose);
+            (site.number("vector") == Some(7)).then(|| Verdict { rule: "a rule".into(), action })
+        }
+    }
+
+    #[test]
+    fn the_judge_answers_and_the_hook_is_told() {
+        let probe = Probe::new();
+        let told = Arc::default();
+        probe.install(Box::new(Told(Arc::clone(&told))));
+        probe.install_judge(Box::new(Loses));
+        assert_eq!(ask!(probe, Interrupt, vector = 7u32), None, "it is not asked yet");
+        probe.ask_at(Points::of(&[Point::Interrupt]));
+        assert_eq!(ask!(probe, Interrupt, vector = 6u32), None);
+        assert_eq!(ask!(probe, Interrupt, vector = 7u32), Some(Action::Lose));
+        assert_eq!(told.lock().unwrap().len(), 0, "the hook has armed nothing");
+        probe.arm(Points::of(&[Point::Fault]));
+        assert_eq!(ask!(probe, Interrupt, vector = 7u32), Some(Action::Lose));
+        let expected = "0 Site { point: Fault, layout: None, bytes: [97, 32, 114, 117, 108, 101], \
+                        values: [(\"at\", Word(\"interrupt\"))] }";
+        assert_eq!(*told.lock().unwrap(), [expected]);
+        probe.ask_at(Points::NONE);
+        assert_eq!(ask!(probe, Interrupt, vector = 7u32), None, "it is not asked any more");
     }
 }

@@ -69,9 +69,7 @@ layout! {
     }
 }
 
-/// Whoever wants to know what happens at the points that are armed: a trace, faults.
-///
-/// A fault will want to answer what is to happen instead: this is the place for that.
+/// Whoever wants to know what happens at the points that are armed: a trace.
 pub trait Hook: fmt::Debug + Send {
     /// Something happens. `now` is the function's clock in ns.
     fn at(&self, now: u64, site: &Site<'_>);
@@ -93,12 +91,39 @@ macro_rules! at {
     };
     ($probe:expr, $point:ident, ($layout:expr, $bytes:expr) $(, $name:ident = $value:expr)* $(,)?) => {
         if $probe.armed($crate::Point::$point) {
-            $probe.at(&$crate::Site {
+            let _ = $probe.at(&$crate::Site {
                 point: $crate::Point::$point,
                 layout: ::core::convert::Into::into($layout),
                 bytes: $bytes,
                 values: &[$( (stringify!($name), $crate::Value::from($value)) ),*],
             });
+        }
+    };
+}
+
+/// The same at a point where something may go wrong: what is to happen instead, if anything.
+///
+/// ```
+/// # let probe = probe::Probe::new();
+/// if probe::ask!(probe, Interrupt, vector = 5u16) == Some(probe::Action::Lose) {
+///     return;
+/// }
+/// ```
+#[macro_export]
+macro_rules! ask {
+    ($probe:expr, $point:ident $(, $name:ident = $value:expr)* $(,)?) => {
+        $crate::ask!($probe, $point, (None, &[]) $(, $name = $value)*)
+    };
+    ($probe:expr, $point:ident, ($layout:expr, $bytes:expr) $(, $name:ident = $value:expr)* $(,)?) => {
+        if $probe.armed($crate::Point::$point) {
+            $probe.at(&$crate::Site {
+                point: $crate::Point::$point,
+                layout: ::core::convert::Into::into($layout),
+                bytes: $bytes,
+                values: &[$( (stringify!($name), $crate::Value::from($value)) ),*],
+            })
+        } else {
+            None
         }
     };
 }
