@@ -43,7 +43,8 @@ pub use options::{Card, GuestProgram, Job, Kernel, Mebibytes, Options};
 pub use qemu::{CARD_ID, OLDEST, Version};
 pub use session::{Outcome, Session, Times};
 pub use status::{
-    CANNOT_START, CARD_LOST, DAMAGED, Ending, Facts, HIGH_STATUS, SIGNALLED, TIMED_OUT,
+    CANNOT_START, CARD_LOST, DAMAGED, Ending, FAULT_MISSED, FAULT_MISSED_BY_CARD, Facts,
+    HIGH_STATUS, SIGNALLED, TIMED_OUT,
 };
 pub use stop::Stop;
 pub use streams::{Stream, Streams};

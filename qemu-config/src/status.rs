@@ -6,12 +6,17 @@ pub const SIGNALLED: u8 = 118;
 pub const DAMAGED: u8 = 120;
 /// The emulator died or lost its client without being asked to.
 pub const CARD_LOST: u8 = 121;
+/// COMMAND succeeded, but a fault rule that must fire never did.
+pub const FAULT_MISSED: u8 = 122;
 /// COMMAND's own status was 120 or more.
 pub const HIGH_STATUS: u8 = 123;
 /// The time limit passed.
 pub const TIMED_OUT: u8 = 124;
 /// The launcher could not start.
 pub const CANNOT_START: u8 = 125;
+
+/// The status with which a card says that a fault rule that must fire never did.
+pub const FAULT_MISSED_BY_CARD: u8 = 3;
 
 /// How COMMAND ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +40,8 @@ pub struct Facts {
     pub timed_out: bool,
     /// Somebody asked for an early end.
     pub interrupted: bool,
+    /// A fault rule that must fire never did.
+    pub fault_missed: bool,
     /// How COMMAND ended, if it did.
     pub ending: Option<Ending>,
 }
@@ -43,7 +50,8 @@ impl Facts {
     /// The exit status. Where several things went wrong the first in this order counts. That COMMAND was
     /// never started counts only when nothing else says why.
     pub fn status(&self) -> u8 {
-        let Self { not_started, card_lost, damaged, timed_out, interrupted, ending } = *self;
+        let Self { not_started, card_lost, damaged, timed_out, interrupted, fault_missed, ending } =
+            *self;
         if not_started && !card_lost && !damaged && !timed_out {
             return CANNOT_START;
         }
@@ -57,6 +65,7 @@ impl Facts {
             return TIMED_OUT;
         }
         match ending {
+            Some(Ending::Exited(0)) if fault_missed => FAULT_MISSED,
             Some(Ending::Exited(status)) if status >= DAMAGED => HIGH_STATUS,
             Some(Ending::Exited(status)) => status,
             Some(Ending::Killed(_)) => SIGNALLED,
@@ -93,6 +102,12 @@ mod tests {
             (Facts { timed_out: true, ..fine }, 124),
             (Facts { card_lost: true, ..fine }, 121),
             (Facts { not_started: true, ..none }, 125),
+            (Facts { fault_missed: true, ..fine }, 122),
+            (Facts { fault_missed: true, ..ended(Ending::Exited(1)) }, 1),
+            (Facts { fault_missed: true, ..ended(Ending::Exited(255)) }, 123),
+            (Facts { fault_missed: true, ..ended(Ending::Killed(9)) }, 118),
+            (Facts { fault_missed: true, timed_out: true, ..fine }, 124),
+            (Facts { fault_missed: true, damaged: true, ..fine }, 120),
             // several at once
             (Facts { damaged: true, timed_out: true, ..none }, 120),
             (Facts { damaged: true, card_lost: true, ..none }, 121),

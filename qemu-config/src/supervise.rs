@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::options::Job;
 use crate::process::{self, Process};
 use crate::session::{Outcome, Plan, Times};
-use crate::status::{Ending, Facts};
+use crate::status::{Ending, FAULT_MISSED_BY_CARD, Facts};
 use crate::stop::poll;
 use crate::streams::{Notice, Notices, Port};
 use crate::terminal::{self, Raw};
@@ -25,6 +25,8 @@ const OFF_LIMIT: Duration = Duration::from_secs(300);
 const DAMAGED_LIMIT: Duration = Duration::from_secs(60);
 /// How often the console and the terminal's size are looked at.
 const TICK: Duration = Duration::from_millis(250);
+/// What the card says of a fault rule that never fired.
+const MISSED_FAULT: &str = "must fire and never did";
 /// What init prints when it can't reach the launcher otherwise.
 const GUEST_SAYS: &str = "mlx5emu-guest: ";
 
@@ -300,12 +302,31 @@ impl Supervisor {
         }
     }
 
+    /// Which fault rules that must fire never did: the card's last words.
+    fn tell_missed_faults(&mut self) {
+        let said = fs::read_to_string(self.plan.card_log()).unwrap_or_default();
+        let before = self.problems.len();
+        for line in said.lines().filter(|line| line.contains(MISSED_FAULT)) {
+            self.problem(line.trim_start_matches("mlx5emu: ").trim_start_matches("warn: "));
+        }
+        // A card that talks has said it on our standard error.
+        if self.problems.len() == before {
+            self.problem("a fault rule that must fire never did");
+        }
+    }
+
     fn stop_card(&mut self) {
         let Some(mut card) = self.card.take() else { return };
         let lost = card.ended();
         let status = lost.or_else(|| card.stop(Duration::from_secs(30)));
         match status {
             Some(status) if lost.is_none() && status.success() => {}
+            Some(status)
+                if lost.is_none() && status.code() == Some(FAULT_MISSED_BY_CARD.into()) =>
+            {
+                self.facts.fault_missed = true;
+                self.tell_missed_faults();
+            }
             status => {
                 self.facts.card_lost = true;
                 let how = status.map_or_else(String::new, process::describe);
