@@ -2,6 +2,7 @@
 
 use dma::{Bus, DmaError};
 use layouts::{CommandQueueEntry, DeliveryStatus};
+use probe::Defect;
 
 use crate::mailbox;
 use crate::queue::Limits;
@@ -26,10 +27,13 @@ const MIN_INPUT: usize = 16;
 const MIN_OUTPUT: usize = 8;
 /// Where the bytes are that the device writes.
 const OUTPUT_AT: usize = 0x20;
+const LENGTH_AT: usize = 0x38;
+const TOKEN_AT: usize = 0x3c;
 const SIGNATURE_AT: usize = 0x3d;
 const STATUS_AT: usize = 0x3f;
 
 /// Our copy of an entry.
+#[derive(Debug)]
 pub(crate) struct Entry {
     at: u64,
     bytes: [u8; SIZE],
@@ -99,6 +103,7 @@ impl Entry {
         status: DeliveryStatus,
         output: &[u8],
         checksum: bool,
+        defect: Option<Defect>,
     ) -> Result<(), DmaError> {
         let inline = output.get(..INLINE).unwrap_or(output);
         let mut entry = CommandQueueEntry(&mut self.bytes[..]);
@@ -114,9 +119,25 @@ impl Entry {
             CommandQueueEntry(&mut self.bytes[..]).set_sig(signature);
             bus.write(self.at.wrapping_add(SIGNATURE_AT as u64), &[signature])?;
         }
+        if let Some(defect) = defect {
+            self.spoil(bus, defect)?;
+        }
         // Last, and alone: a driver that polls takes the slot back as soon as it sees the owner bit
         // clear (cmd.c: poll_timeout), and one that waits for the event reads the delivery status
         // right after it.
         bus.write(self.at.wrapping_add(STATUS_AT as u64), &self.bytes[STATUS_AT..])
+    }
+
+    /// Writes over what would be right.
+    fn spoil(&mut self, bus: &dyn Bus, defect: Defect) -> Result<(), DmaError> {
+        let bytes = match defect {
+            Defect::Signature => SIGNATURE_AT..SIGNATURE_AT + 1,
+            Defect::Token => TOKEN_AT..TOKEN_AT + 1,
+            Defect::Length => LENGTH_AT..LENGTH_AT + 4,
+        };
+        let at = self.at.wrapping_add(bytes.start as u64);
+        let wrong = self.bytes.get_mut(bytes).unwrap_or_default();
+        wrong.iter_mut().for_each(|byte| *byte ^= 0x5a);
+        bus.write(at, wrong)
     }
 }

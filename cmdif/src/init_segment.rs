@@ -25,6 +25,17 @@ pub struct Identity {
     pub fw_version: (u16, u16, u16),
     /// Frequency of the internal timer.
     pub timer_khz: u32,
+    /// How long drivers are to wait; without, they know themselves.
+    pub timeouts: Option<Timeouts>,
+}
+
+/// How long drivers are to wait, in ms (at most 20 bits of them).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For the firmware to start.
+    pub initializing_ms: u32,
+    /// For a command.
+    pub command_ms: u32,
 }
 
 /// The registers.
@@ -32,12 +43,14 @@ pub struct InitSegment {
     identity: Identity,
     /// All registers as they read, but for those that run with time.
     image: Box<[u8; SEGMENT_SIZE]>,
+    /// A fault: when the health counter has stopped, in ns.
+    stopped: Option<u64>,
 }
 
 impl InitSegment {
     /// As after power-on.
     pub fn new(identity: Identity) -> Self {
-        let mut segment = Self { identity, image: Box::new([0; SEGMENT_SIZE]) };
+        let mut segment = Self { identity, image: Box::new([0; SEGMENT_SIZE]), stopped: None };
         segment.reset();
         segment
     }
@@ -48,7 +61,8 @@ impl InitSegment {
 
     /// As after power-on.
     pub fn reset(&mut self) {
-        let Self { identity, image } = self;
+        let Self { identity, image, stopped } = self;
+        *stopped = None;
         let (major, minor, subminor) = identity.fw_version;
         image.fill(0);
         let mut view = InitialSegment(&mut image[..]);
@@ -58,6 +72,12 @@ impl InitSegment {
         view.set_cmd_interface_rev(CMDIF_REV);
         view.set_log_cmdq_size(LOG_SLOTS);
         view.set_log_cmdq_stride(LOG_STRIDE);
+        // Without the first of them drivers look at neither, and at no other timeout of the device
+        // (tout.c, tout_is_supported). The multiplier, 0, stands for ms.
+        if let Some(Timeouts { initializing_ms, command_ms }) = identity.timeouts {
+            view.set_cmd_q_init_to(initializing_ms & 0xf_ffff);
+            view.set_cmd_exec_to(command_ms & 0xf_ffff);
+        }
         // All ones would mean that the card is off the bus.
         view.health_buffer_mut().set_fw_version(u32::from(major) << 16 | u32::from(minor));
     }
@@ -65,6 +85,11 @@ impl InitSegment {
     /// The health buffer, to be written when the device reports that it is not well.
     pub fn health(&mut self) -> HealthBuffer<&mut [u8]> {
         HealthBuffer(self.image.get_mut(HEALTH_AT..).unwrap_or_default())
+    }
+
+    /// From now on the health counter stands still.
+    pub fn stop_health(&mut self, now: u64) {
+        self.stopped.get_or_insert(now);
     }
 
     /// Says that the firmware is (or is no longer) starting; drivers wait.
@@ -99,7 +124,7 @@ impl InitSegment {
     /// The registers that run with time, as they are `now`.
     fn run_clocks(&mut self, now: u64) {
         let ticks = u128::from(now) * u128::from(self.identity.timer_khz) / 1_000_000;
-        let beats = now / HEALTH_PERIOD_NS;
+        let beats = self.stopped.unwrap_or(now) / HEALTH_PERIOD_NS;
         let mut view = self.view();
         view.set_internal_timer_h((ticks >> 32) as u32);
         view.set_internal_timer_l(ticks as u32);

@@ -16,11 +16,11 @@ mod points;
 mod queue;
 mod signature;
 
-pub use init_segment::{Identity, InitSegment, SEGMENT_SIZE};
+pub use init_segment::{Identity, InitSegment, SEGMENT_SIZE, Timeouts};
 pub use queue::{Completion, Executor, Limits, Outcome};
 
 use dma::Bus;
-use probe::Probe;
+use probe::{Action, Probe, Until};
 
 use queue::CommandQueue;
 
@@ -46,10 +46,16 @@ impl CommandInterface {
     /// `events` is handed back with each of them, see [`Completion::events`].
     pub fn write(&mut self, probe: &Probe, offset: u64, data: &[u8], events: bool) {
         let named = self.segment.write(probe, offset, data);
-        if named != 0 {
-            probe::at!(probe, Doorbell, slots = named);
+        if named == 0 {
+            return;
         }
-        self.queue.doorbell(named, events);
+        match probe::ask!(probe, Doorbell, slots = named) {
+            Some(Action::Lose) => {}
+            Some(action) if let Some(until) = Until::asked(&action, probe.now()) => {
+                self.queue.doorbell_late(until, named, events);
+            }
+            _ => self.queue.doorbell(named, events),
+        }
     }
 
     /// Whether a named slot waits.
@@ -57,12 +63,23 @@ impl CommandInterface {
         self.queue.pending()
     }
 
+    /// When a command that a fault keeps back goes on, in ns of the probe's clock.
+    pub fn deadline(&self) -> Option<u64> {
+        self.queue.deadline()
+    }
+
+    /// What a fault rule keeps back goes on. Returns how many commands that are.
+    pub fn release(&mut self, rule: u32, now: u64) -> u64 {
+        self.queue.release(rule, now)
+    }
+
     /// Whether entries, mailboxes and replies carry signatures. Off after power-on.
     pub fn set_checksum(&mut self, on: bool) {
         self.queue.checksum = on;
     }
 
-    /// Carries out the command in the slot that has waited longest; `None` if none waits.
+    /// Carries out the command in the slot that has waited longest; `None` if none waits. One that
+    /// a fault has kept back and whose time has come goes first.
     pub fn run_one(
         &mut self,
         bus: &dyn Bus,

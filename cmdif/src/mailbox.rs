@@ -111,6 +111,7 @@ fn grow(buffer: &mut Vec<u8>, len: usize) {
 }
 
 /// Where one block of an output goes.
+#[derive(Debug)]
 pub(crate) struct OutBlock {
     at: u64,
     control: [u8; BLOCK - DATA],

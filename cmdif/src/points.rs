@@ -3,7 +3,7 @@
 use layouts::{
     AccessRegisterIn, CommandMailbox, CommandQueueEntry, DeliveryStatus, MboxIn, Opcode, command,
 };
-use probe::{Point, Probe, Site, at};
+use probe::{Action, Point, Probe, Site, ask, at};
 
 /// Tells about the command in one slot.
 #[derive(Clone, Copy)]
@@ -14,14 +14,14 @@ pub(crate) struct Points<'a> {
 
 impl Points<'_> {
     /// A whole command has come.
-    pub(crate) fn command(self, input: &[u8]) {
-        at!(self.probe, Command, (command(opcode(input)).0, input), slot = self.slot);
+    pub(crate) fn command(self, input: &[u8]) -> Option<Action> {
+        ask!(self.probe, Command, (command(opcode(input)).0, input), slot = self.slot)
     }
 
     /// It has been carried out.
-    pub(crate) fn reply(self, input: &[u8], output: &[u8]) {
+    pub(crate) fn reply(self, input: &[u8], output: &[u8]) -> Option<Action> {
         if !self.probe.armed(Point::Reply) {
-            return;
+            return None;
         }
         let opcode = opcode(input);
         // What is in a reply follows from these.
@@ -37,7 +37,7 @@ impl Points<'_> {
             layout: Some(command(opcode).1),
             bytes: output,
             values: values.get(..count).unwrap_or_default(),
-        });
+        })
     }
 
     /// It could not be delivered; `entry` is what the slot held.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use dma::Bus;
-use layouts::DeliveryStatus;
-use probe::Probe;
+use layouts::{DeliveryStatus, MboxOut};
+use probe::{Action, Defect, Held, Probe, Until};
 
 use crate::entry::{Entry, SLOTS};
 use crate::mailbox::{self, OutBlock};
@@ -49,6 +49,8 @@ pub struct Completion {
     pub outcome: Outcome,
     /// What the doorbell said: when the slot is completed, tell the driver by an event.
     pub events: bool,
+    /// A fault: tell it twice.
+    pub twice: bool,
     /// Bytes of input and output, to account for the work that it was.
     pub bytes: usize,
 }
@@ -58,8 +60,49 @@ pub struct Completion {
 pub enum Outcome {
     /// The slot went back to the driver with this status.
     Completed(DeliveryStatus),
-    /// The slot is as it was: it did not hold a command or could not be reached.
+    /// The slot is as it was: it did not hold a command or could not be reached; or a fault keeps
+    /// it back.
     Untouched,
+}
+
+/// A command that a fault keeps back.
+#[derive(Debug)]
+struct Late {
+    slot: u8,
+    events: bool,
+    /// Its reply, if it has been carried out already.
+    reply: Option<Reply>,
+}
+
+/// What goes back to the driver.
+#[derive(Debug)]
+struct Reply {
+    entry: Entry,
+    output: Vec<u8>,
+    out_blocks: Vec<OutBlock>,
+}
+
+/// What became of a command that could be delivered.
+enum Carried {
+    /// Its reply is in `output`.
+    Answered { bytes: usize, defect: Option<Defect>, twice: bool },
+    /// It goes back with this delivery status.
+    Refused(DeliveryStatus),
+    /// It is kept back before it is carried out, or (true) afterwards.
+    Late(Until, bool),
+    /// It is never answered.
+    Lost,
+}
+
+/// What one turn of a slot came to.
+struct Turn {
+    outcome: Outcome,
+    bytes: usize,
+    twice: bool,
+}
+
+impl Turn {
+    const NOTHING: Self = Self { outcome: Outcome::Untouched, bytes: 0, twice: false };
 }
 
 /// The slots that wait, and the buffers.
@@ -73,6 +116,11 @@ pub(crate) struct CommandQueue {
     marked: u32,
     /// Which of them are completed with an event.
     events: u32,
+    /// Doorbells that faults keep back, and what they wanted.
+    late_doorbells: Held<(u32, bool)>,
+    /// Commands that faults keep back, and whose slots these are, a bit each.
+    late: Held<Late>,
+    kept: u32,
     input: Vec<u8>,
     output: Vec<u8>,
     out_blocks: Vec<OutBlock>,
@@ -86,15 +134,19 @@ impl CommandQueue {
             waiting: VecDeque::with_capacity(SLOTS as usize),
             marked: 0,
             events: 0,
+            late_doorbells: Held::new(SLOTS as usize),
+            late: Held::new(SLOTS as usize),
+            kept: 0,
             input: Vec::new(),
             output: Vec::new(),
             out_blocks: Vec::new(),
         }
     }
 
-    /// The doorbell names slots, a bit each. A slot that waits already is not taken twice.
+    /// The doorbell names slots, a bit each. A slot that waits already, or is kept back,
+    /// is not taken twice.
     pub(crate) fn doorbell(&mut self, named: u32, events: bool) {
-        let mut fresh = named & !self.marked;
+        let mut fresh = named & !self.marked & !self.kept;
         self.marked |= fresh;
         self.events = if events { self.events | fresh } else { self.events & !fresh };
         while fresh != 0 {
@@ -103,8 +155,23 @@ impl CommandQueue {
         }
     }
 
+    /// The same, which a fault keeps back. One for which there is no room is lost.
+    pub(crate) fn doorbell_late(&mut self, until: Until, named: u32, events: bool) {
+        let _ = self.late_doorbells.push(until, (named, events));
+    }
+
     pub(crate) fn pending(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// When the next command that is kept back goes on.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        [self.late.next(), self.late_doorbells.next()].into_iter().flatten().min()
+    }
+
+    /// What a fault rule keeps back goes on. Returns how many commands that are.
+    pub(crate) fn release(&mut self, rule: u32, now: u64) -> u64 {
+        self.late.release(rule, now) + self.late_doorbells.release(rule, now)
     }
 
     /// See [`crate::CommandInterface::run_one`].
@@ -115,46 +182,76 @@ impl CommandQueue {
         queue: Option<u64>,
         executor: &mut impl Executor,
     ) -> Option<Completion> {
-        let slot = self.waiting.pop_front()?;
-        let bit = 1u32.checked_shl(slot.into()).unwrap_or(0);
-        self.marked &= !bit;
-        let events = self.events & bit != 0;
-        let (outcome, bytes) = self.run(bus, probe, queue, slot, executor);
+        while let Some((named, events)) = self.late_doorbells.due(probe.now()) {
+            self.doorbell(named, events);
+        }
+        let (slot, events, turn) = match self.late.due(probe.now()) {
+            Some(Late { slot, events, reply }) => {
+                self.kept &= !bit(slot);
+                let turn = match reply {
+                    Some(reply) => self.reply_late((bus, Points { probe, slot }), reply),
+                    None => self.run((bus, Points { probe, slot }), queue, events, true, executor),
+                };
+                (slot, events, turn)
+            }
+            None => {
+                let slot = self.waiting.pop_front()?;
+                self.marked &= !bit(slot);
+                let events = self.events & bit(slot) != 0;
+                let turn = self.run((bus, Points { probe, slot }), queue, events, false, executor);
+                (slot, events, turn)
+            }
+        };
         self.shrink();
-        Some(Completion { slot, outcome, events, bytes })
+        let Turn { outcome, bytes, twice } = turn;
+        Some(Completion { slot, outcome, events, twice, bytes })
     }
 
+    /// One command. `again`: it was kept back, and whoever decided that is not asked again.
     fn run(
         &mut self,
-        bus: &dyn Bus,
-        probe: &Probe,
+        cx: (&dyn Bus, Points<'_>),
         queue: Option<u64>,
-        slot: u8,
+        events: bool,
+        again: bool,
         executor: &mut impl Executor,
-    ) -> (Outcome, usize) {
+    ) -> Turn {
+        let (bus, points) = cx;
+        let Points { probe, slot } = points;
         let Some(queue) = queue else {
             probe.mistake("command without a queue", || {
                 format!("slot {slot} was named before the address of the command queue was written")
             });
-            return (Outcome::Untouched, 0);
+            return Turn::NOTHING;
         };
-        let mut entry = match Entry::read(bus, queue, slot) {
+        let entry = match Entry::read(bus, queue, slot) {
             Ok(entry) => entry,
             Err(error) => {
                 probe.mistake("command queue out of reach", || format!("slot {slot}: {error}"));
-                return (Outcome::Untouched, 0);
+                return Turn::NOTHING;
             }
         };
         if !entry.view().ownership() {
             probe.mistake("command slot not handed over", || {
                 format!("slot {slot} was named while its entry belonged to the driver")
             });
-            return (Outcome::Untouched, 0);
+            return Turn::NOTHING;
         }
-        let checksum = self.checksum;
-        let points = Points { probe, slot };
-        let (status, output, bytes) = match self.carry((bus, points), &entry, executor) {
-            Ok((output, bytes)) => (DeliveryStatus::OK, output, bytes),
+        let (status, len, defect, twice) = match self.carry(cx, &entry, again, executor) {
+            Ok(Carried::Answered { bytes, defect, twice }) => {
+                (DeliveryStatus::OK, bytes, defect, twice)
+            }
+            Ok(Carried::Refused(status)) => (status, 0, None, false),
+            Ok(Carried::Late(until, answered)) => {
+                let reply = answered.then(|| Reply {
+                    entry,
+                    output: std::mem::take(&mut self.output),
+                    out_blocks: std::mem::take(&mut self.out_blocks),
+                });
+                self.keep(until, Late { slot, events, reply });
+                return Turn::NOTHING;
+            }
+            Ok(Carried::Lost) => return Turn::NOTHING,
             Err(status) => {
                 probe.mistake("malformed command", || {
                     let view = entry.view();
@@ -164,16 +261,12 @@ impl CommandQueue {
                     )
                 });
                 points.undelivered(entry.bytes(), status);
-                (status, &[][..], 0)
+                (status, 0, None, false)
             }
         };
-        match entry.complete(bus, status, output, checksum) {
-            Ok(()) => (Outcome::Completed(status), bytes),
-            Err(error) => {
-                probe.mistake("command queue out of reach", || format!("slot {slot}: {error}"));
-                (Outcome::Untouched, bytes)
-            }
-        }
+        let output = if status == DeliveryStatus::OK { &self.output[..] } else { &[] };
+        let outcome = hand_back(cx, entry, status, output, (self.checksum, defect));
+        Turn { outcome, bytes: len, twice }
     }
 
     /// Carries a command to the executor and its output, but for what goes into the entry, back.
@@ -181,9 +274,11 @@ impl CommandQueue {
         &mut self,
         cx: (&dyn Bus, Points<'_>),
         entry: &Entry,
+        again: bool,
         executor: &mut impl Executor,
-    ) -> Result<(&[u8], usize), DeliveryStatus> {
+    ) -> Result<Carried, DeliveryStatus> {
         let (bus, points) = cx;
+        let now = points.probe.now();
         let Self { limits, checksum, input, output, out_blocks, .. } = self;
         entry.check(limits, *checksum)?;
         mailbox::gather(cx, entry, *checksum, input)?;
@@ -193,11 +288,53 @@ impl CommandQueue {
         output.clear();
         output.resize(outlen, 0);
         let input = input.get(..inlen).unwrap_or_default();
-        points.command(input);
-        executor.execute(bus, input, output);
-        points.reply(input, output);
+        let mut defect = None;
+        let mut twice = false;
+        match if again { None } else { points.command(input) } {
+            Some(Action::Status { status, syndrome, executed }) => {
+                if executed {
+                    executor.execute(bus, input, output);
+                }
+                answer(output, status, syndrome);
+            }
+            Some(Action::Delivery(status)) => return Ok(Carried::Refused(DeliveryStatus(status))),
+            Some(Action::Lose) => return Ok(Carried::Lost),
+            Some(action) if let Some(until) = Until::asked(&action, now) => {
+                return Ok(Carried::Late(until, false));
+            }
+            _ => executor.execute(bus, input, output),
+        }
+        match points.reply(input, output) {
+            Some(Action::Status { status, syndrome, .. }) => answer(output, status, syndrome),
+            Some(Action::Set(patches)) => probe::apply(&patches, output),
+            Some(Action::Delivery(status)) => return Ok(Carried::Refused(DeliveryStatus(status))),
+            Some(Action::Lose) => return Ok(Carried::Lost),
+            Some(Action::Defect(wrong)) => defect = Some(wrong),
+            Some(Action::Twice) => twice = true,
+            Some(action) if let Some(until) = Until::asked(&action, now) => {
+                return Ok(Carried::Late(until, true));
+            }
+            _ => {}
+        }
         mailbox::scatter(cx, output, *checksum, out_blocks)?;
-        Ok((output, inlen + outlen))
+        Ok(Carried::Answered { bytes: inlen + outlen, defect, twice })
+    }
+
+    fn keep(&mut self, until: Until, late: Late) {
+        let slot = late.slot;
+        // There is room for every slot, and none is kept twice.
+        if self.late.push(until, late).is_ok() {
+            self.kept |= bit(slot);
+        }
+    }
+
+    /// Writes a reply that was kept back.
+    fn reply_late(&mut self, cx: (&dyn Bus, Points<'_>), reply: Reply) -> Turn {
+        let Reply { entry, output, out_blocks } = reply;
+        let written = mailbox::scatter(cx, &output, self.checksum, &out_blocks);
+        let status = written.err().unwrap_or(DeliveryStatus::OK);
+        let outcome = hand_back(cx, entry, status, &output, (self.checksum, None));
+        Turn { outcome, bytes: output.len(), twice: false }
     }
 
     fn shrink(&mut self) {
@@ -212,13 +349,58 @@ impl CommandQueue {
 
     /// As after power-on.
     pub(crate) fn reset(&mut self) {
-        let Self { limits: _, checksum, waiting, marked, events, input, output, out_blocks } = self;
+        let Self {
+            limits: _,
+            checksum,
+            waiting,
+            marked,
+            events,
+            late_doorbells,
+            late,
+            kept,
+            input,
+            output,
+            out_blocks,
+        } = self;
         *checksum = false;
         waiting.clear();
+        late_doorbells.clear();
+        late.clear();
+        *kept = 0;
         *marked = 0;
         *events = 0;
         *input = Vec::new();
         *output = Vec::new();
         *out_blocks = Vec::new();
+    }
+}
+
+/// The bit of a slot.
+fn bit(slot: u8) -> u32 {
+    1u32.checked_shl(slot.into()).unwrap_or(0)
+}
+
+/// A reply that says nothing but this.
+fn answer(output: &mut [u8], status: u8, syndrome: u32) {
+    output.fill(0);
+    let mut reply = MboxOut(output);
+    reply.set_status(status);
+    reply.set_syndrome(syndrome);
+}
+
+fn hand_back(
+    (bus, points): (&dyn Bus, Points<'_>),
+    mut entry: Entry,
+    status: DeliveryStatus,
+    output: &[u8],
+    (checksum, defect): (bool, Option<Defect>),
+) -> Outcome {
+    match entry.complete(bus, status, output, checksum, defect) {
+        Ok(()) => Outcome::Completed(status),
+        Err(error) => {
+            let Points { probe, slot } = points;
+            probe.mistake("command queue out of reach", || format!("slot {slot}: {error}"));
+            Outcome::Untouched
+        }
     }
 }

@@ -26,7 +26,10 @@ fn enable_hca_in_slot_0() {
     entry[0x3f] = 0x01;
     bench.memory.write(QUEUE, &entry).unwrap();
     let done = bench.ring(0x0000_0001);
-    assert_eq!(done, [Completion { slot: 0, outcome: DONE, events: false, bytes: 0x10 + 0x0c }]);
+    assert_eq!(
+        done,
+        [Completion { slot: 0, outcome: DONE, events: false, twice: false, bytes: 0x10 + 0x0c }]
+    );
     assert_eq!(bench.echo.inputs, [entry[0x10..0x20].to_vec()]);
 
     // Only the output's 12 bytes and the last byte have changed.

@@ -5,12 +5,13 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use control::{Metrics, Refusal, RefusalKind, Request};
 use dma::{Bus, Dma, DmaError};
-use function::{BAR0_SIZE, Config, Wake};
+use function::{BAR0_SIZE, Config, Unfired, Wake};
 use serde::Serialize;
 use serde_json::Value;
 use trace::WriteError;
@@ -195,6 +196,11 @@ impl Endpoint {
     /// Gives or takes the descriptor of one vector.
     pub fn assign_vector(&mut self, vector: u16, descriptor: Option<OwnedFd>) {
         self.vectors.assign(vector, descriptor);
+    }
+
+    /// See [`Card::unfired`].
+    pub fn unfired(&self) -> BTreeMap<String, Unfired> {
+        self.card.unfired()
     }
 
     /// See [`Card::flush`].

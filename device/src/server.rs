@@ -95,6 +95,13 @@ pub enum ServeError {
     Loop(#[from] io::Error),
 }
 
+/// How a server ended that was asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// A fault rule that must fire never did.
+    pub fault_missed: bool,
+}
+
 const LISTENER: Token = Token(0);
 const CLIENT: Token = Token(1);
 const WAKER: Token = Token(2);
@@ -189,7 +196,7 @@ impl Server {
     }
 
     /// Serves one client after another until it is stopped.
-    pub fn run(mut self) -> Result<(), ServeError> {
+    pub fn run(mut self) -> Result<Ended, ServeError> {
         let mut events = Events::with_capacity(64);
         let mut ready = Ready::default();
         let mut wake = Wake::Now;
@@ -207,8 +214,7 @@ impl Server {
             self.look(&events, &mut ready);
             wake = self.work(&mut ready);
         }
-        self.finish()?;
-        Ok(())
+        Ok(self.finish()?)
     }
 
     /// How long there is nothing to do.
@@ -363,7 +369,7 @@ impl Server {
     }
 
     /// Leaves everything in order.
-    fn finish(mut self) -> Result<(), WriteError> {
+    fn finish(mut self) -> Result<Ended, WriteError> {
         if log::log_enabled!(log::Level::Debug)
             && let Ok(missing) = self.endpoint.control(&Request::Missing {})
             && let Ok(control::Missing { touched }) = serde_json::from_value(missing)
@@ -373,7 +379,13 @@ impl Server {
             }
         }
         self.disconnect();
-        self.endpoint.flush()
+        let unfired = self.endpoint.unfired();
+        for (name, rule) in &unfired {
+            let must = if rule.must_fire { "must fire and never did" } else { "never fired" };
+            log::warn!("fault rule \"{name}\" {must}; it matched {} times", rule.matched);
+        }
+        self.endpoint.flush()?;
+        Ok(Ended { fault_missed: unfired.values().any(|rule| rule.must_fire) })
     }
 }
 

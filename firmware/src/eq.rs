@@ -2,7 +2,7 @@
 
 use dma::{Bus, Table};
 use layouts::{CreateEqIn, CreateEqOut, DestroyEqIn, Eqe, EventType, QueryEqIn, QueryEqOut};
-use probe::{Probe, at};
+use probe::{Action, Held, Probe, Until, ask};
 
 use crate::error::{self, CmdError};
 use crate::ring::PageList;
@@ -10,6 +10,9 @@ use crate::{Cx, Firmware};
 
 /// Size of an event queue entry (struct mlx5_eqe), as a power of two.
 const LOG_EQE: u32 = 6;
+const EQE: usize = 1 << LOG_EQE;
+/// Most events that faults keep back; what comes on top is not kept back.
+const MOST_LATE: usize = 4096;
 /// Producer and consumer indices are 24 bits wide.
 const INDEX_MASK: u32 = 0xff_ffff;
 /// Owner bit, in the last byte of an entry.
@@ -36,6 +39,11 @@ impl Eq {
         self.event_mask.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
 
+    /// The owner byte of the next entry.
+    fn owner(&self) -> u8 {
+        (self.producer >> self.log_size & 1) as u8
+    }
+
     fn pending(&self) -> u32 {
         self.producer.wrapping_sub(self.consumer) & INDEX_MASK
     }
@@ -47,13 +55,15 @@ pub struct Eqs {
     table: Table<Eq>,
     /// Events lost because a queue was full or out of reach.
     pub lost: u64,
+    /// Events that faults keep back, and their queues.
+    late: Held<(u32, [u8; EQE])>,
 }
 
 impl Eqs {
     /// No queues; at most `limit` of them.
     pub fn new(limit: u32) -> Self {
         // EQ numbers are 8 bits wide.
-        Self { table: Table::new(1, limit.min(255)), lost: 0 }
+        Self { table: Table::new(1, limit.min(255)), lost: 0, late: Held::new(MOST_LATE) }
     }
 
     /// The queue with this number.
@@ -91,8 +101,35 @@ impl Eqs {
         sub_type: u8,
         fill: impl FnOnce(&mut Eqe<&mut [u8]>),
     ) {
-        let (bus, probe) = cx;
+        let Some(eq) = self.table.get(eqn) else { return };
+        let mut bytes = [0; EQE];
+        let mut eqe = Eqe(&mut bytes[..]);
+        eqe.set_type(event.0);
+        eqe.set_sub_type(sub_type);
+        fill(&mut eqe);
+        bytes[OWNER_AT] = eq.owner();
+        let probe = cx.1;
+        let action = ask!(probe, Event, (&Eqe::INFO, &bytes), eqn = eqn, index = eq.producer);
+        match action {
+            None => {}
+            Some(Action::Lose) => return,
+            Some(Action::Set(patches)) => probe::apply(&patches, &mut bytes),
+            Some(Action::Twice) => self.write(cx, eqn, bytes),
+            Some(action) => {
+                if let Some(until) = Until::asked(&action, probe.now())
+                    && self.late.push(until, (eqn, bytes)).is_ok()
+                {
+                    return;
+                }
+            }
+        }
+        self.write(cx, eqn, bytes);
+    }
+
+    /// Writes an entry.
+    fn write(&mut self, (bus, probe): (&dyn Bus, &Probe), eqn: u32, mut bytes: [u8; EQE]) {
         let Some(eq) = self.table.get_mut(eqn) else { return };
+        let event = EventType(Eqe(&bytes[..]).r#type());
         if eq.pending() >= 1 << eq.log_size {
             self.lost += 1;
             probe.mistake("event queue overflow", || {
@@ -100,14 +137,8 @@ impl Eqs {
             });
             return;
         }
-        let mut bytes = [0; 1 << LOG_EQE];
-        let mut eqe = Eqe(&mut bytes[..]);
-        eqe.set_type(event.0);
-        eqe.set_sub_type(sub_type);
-        fill(&mut eqe);
         let slots = (1u64 << eq.log_size) - 1;
-        bytes[OWNER_AT] = (eq.producer >> eq.log_size & 1) as u8;
-        at!(probe, Event, (&Eqe::INFO, &bytes), eqn = eqn, index = eq.producer);
+        bytes[OWNER_AT] = eq.owner();
         let written = eq.ring.entry(u64::from(eq.producer) & slots, LOG_EQE).and_then(|at| {
             // The owner bit last: it hands the entry to the driver (mlx5_eq_async_int and
             // next_eqe_sw read the rest only after it).
@@ -126,6 +157,23 @@ impl Eqs {
             eq.armed = false;
             bus.interrupt(eq.vector);
         }
+    }
+
+    /// Writes events that faults have kept back and whose time has come.
+    pub fn go_on(&mut self, cx: (&dyn Bus, &Probe)) {
+        while let Some((eqn, bytes)) = self.late.due(cx.1.now()) {
+            self.write(cx, eqn, bytes);
+        }
+    }
+
+    /// When the next of them is written, in ns of the probe's clock.
+    pub fn deadline(&self) -> Option<u64> {
+        self.late.next()
+    }
+
+    /// What a fault rule keeps back goes on. Returns how many events that are.
+    pub fn release_late(&mut self, rule: u32, now: u64) -> u64 {
+        self.late.release(rule, now)
     }
 
     /// Writes one event to the queue that was made for events of its type, if there is one.
@@ -185,8 +233,9 @@ impl Eqs {
 
     /// Forgets every queue.
     pub fn reset(&mut self) {
-        let Self { table, lost } = self;
+        let Self { table, lost, late } = self;
         table.clear();
+        late.clear();
         *lost = 0;
     }
 }

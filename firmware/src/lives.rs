@@ -66,7 +66,7 @@ fn look_up(probe: &Probe, opcode: Opcode, input: &[u8], output: &[u8]) {
     let uid = MboxIn(input).uid();
     let values = [("kind", kind.into()), ("id", id.into()), ("uid", uid.into())];
     if probe.armed(point) {
-        probe.at(&Site { point, layout: None, bytes: &[], values: &values });
+        let _ = probe.at(&Site { point, layout: None, bytes: &[], values: &values });
     }
 }
 

@@ -127,8 +127,9 @@ fn port_info(fw: &Firmware, smp: &mut Smp<&mut [u8]>) {
     info.set_link_speed_ext_supported(SPEED_HDR);
     info.set_link_speed_ext_enabled(SPEED_HDR);
     info.set_link_speed_ext_active(SPEED_HDR);
-    info.set_port_state(port::ACTIVE);
-    info.set_port_physical_state(port::LINK_UP);
+    let (state, physical) = fw.port.state();
+    info.set_port_state(state);
+    info.set_port_physical_state(physical);
     info.set_link_down_default_state(2); // polling
     info.set_neighbor_mtu(MTU_4096);
     info.set_mtu_cap(MTU_4096);

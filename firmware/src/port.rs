@@ -15,10 +15,12 @@ use crate::error::{self, CmdError};
 use crate::multicast::Groups;
 use crate::{Cx, Firmware};
 
-/// IB port state ACTIVE (IBA 14.2.5.6 PortInfo.PortState).
-pub const ACTIVE: u8 = 4;
-/// IB physical state LinkUp (PortInfo.PortPhysicalState).
-pub const LINK_UP: u8 = 5;
+/// IB port states (IBA 14.2.5.6 PortInfo.PortState).
+const ACTIVE: u8 = 4;
+const DOWN: u8 = 1;
+/// IB physical states (PortInfo.PortPhysicalState).
+const LINK_UP: u8 = 5;
+const POLLING: u8 = 2;
 /// Largest packet payload, bytes.
 pub const MTU: u16 = 4096;
 /// Virtual lanes: VL0 to VL3.
@@ -64,6 +66,8 @@ pub struct Port {
     pub capability_mask: u32,
     /// NodeDescription, 64 bytes.
     pub description: [u8; 64],
+    /// Something is at the other end. Only a fault takes it away.
+    pub up: bool,
     /// What went through it.
     pub counters: PortCounters,
     /// Multicast groups.
@@ -80,6 +84,7 @@ impl Port {
             identity,
             capability_mask: CAPABILITY_MASK,
             description,
+            up: true,
             counters: PortCounters::default(),
             multicast: Groups::default(),
         }
@@ -88,6 +93,11 @@ impl Port {
     /// As after power-on.
     pub fn reset(&mut self) {
         *self = Self::new(self.identity);
+    }
+
+    /// PortInfo's state and physical state.
+    pub fn state(&self) -> (u8, u8) {
+        if self.up { (ACTIVE, LINK_UP) } else { (DOWN, POLLING) }
     }
 
     /// Entry of the GID table; entries that are not used have no GUID.
@@ -143,11 +153,12 @@ pub fn query_context(
     own_vport(input.other_vport(), input.vport_number())?;
     own_port(input.port_num())?;
     let Port { identity, capability_mask, .. } = &fw.port;
+    let (state, physical) = fw.port.state();
     let mut context = out.hca_vport_context_mut();
     context.set_has_smi(true);
-    context.set_port_physical_state(LINK_UP);
-    context.set_port_state(ACTIVE);
-    context.set_vport_state(ACTIVE);
+    context.set_port_physical_state(physical);
+    context.set_port_state(state);
+    context.set_vport_state(state);
     context.set_system_image_guid(identity.system_image_guid);
     context.set_port_guid(identity.port_guid);
     context.set_node_guid(identity.node_guid);
@@ -227,16 +238,16 @@ fn put(out: &mut [u8], at: usize, data: &[u8]) -> Result<(), CmdError> {
     Ok(())
 }
 
-/// QUERY_VPORT_STATE: admin state 1 (up), state 1 (up).
+/// QUERY_VPORT_STATE: admin state 1 (up), state 1 (up) or 0.
 pub fn query_state(
-    _fw: &mut Firmware,
+    fw: &mut Firmware,
     _cx: &Cx,
     input: QueryVportStateIn<&[u8]>,
     mut out: QueryVportStateOut<&mut [u8]>,
 ) -> Result<(), CmdError> {
     own_vport(input.other_vport(), input.vport_number())?;
     out.set_admin_state(1);
-    out.set_state(1);
+    out.set_state(u8::from(fw.port.up));
     Ok(())
 }
 

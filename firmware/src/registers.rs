@@ -1,8 +1,8 @@
 //! ACCESS_REG: the registers of the port and the node.
 
 use layouts::{
-    AccessRegisterIn, AccessRegisterOut, IbExtPortCntrsGrpDataLayout, PmtuReg, PpcntReg, PtysReg,
-    PvlcReg, RegisterId,
+    AccessRegisterIn, AccessRegisterOut, DtorReg, IbExtPortCntrsGrpDataLayout, PmtuReg, PpcntReg,
+    PtysReg, PvlcReg, RegisterId,
 };
 
 use crate::counters::PortCounters;
@@ -26,6 +26,7 @@ const REGISTERS: &[(RegisterId, Handler)] = &[
     (RegisterId::PMTU, pmtu),
     (RegisterId::PVLC, pvlc),
     (RegisterId::PPCNT, ppcnt),
+    (RegisterId::DTOR, dtor),
 ];
 
 /// ACCESS_REG.
@@ -123,6 +124,26 @@ fn pvlc(_fw: &mut Firmware, read: bool, data: &mut [u8]) -> Result<(), CmdError>
     reg.set_vl_hw_cap(port::VL_HW_CAP);
     reg.set_vl_admin(port::VL_HW_CAP);
     reg.set_vl_operational(port::VL_HW_CAP);
+    Ok(())
+}
+
+/// DTOR: how long the driver is to wait for what. Zero leaves it to the driver. Drivers ask only if
+/// the initialization segment has timeouts, which it has when they are to be short.
+fn dtor(_fw: &mut Firmware, read: bool, data: &mut [u8]) -> Result<(), CmdError> {
+    read_only(read)?;
+    data.fill(0);
+    let mut reg = DtorReg(data);
+    reg.pcie_toggle_to_mut().set_to_value(500);
+    reg.health_poll_to_mut().set_to_value(500);
+    reg.full_crdump_to_mut().set_to_value(2000);
+    reg.fw_reset_to_mut().set_to_value(2000);
+    reg.flush_on_err_to_mut().set_to_value(500);
+    reg.pci_sync_update_to_mut().set_to_value(1000);
+    reg.tear_down_to_mut().set_to_value(1000);
+    reg.fsm_reactivate_to_mut().set_to_value(1000);
+    reg.reclaim_pages_to_mut().set_to_value(2000);
+    reg.reclaim_vfs_pages_to_mut().set_to_value(5000);
+    reg.reset_unload_to_mut().set_to_value(5000);
     Ok(())
 }
 

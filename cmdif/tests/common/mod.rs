@@ -50,7 +50,7 @@ pub struct Bench {
 
 /// A card for tests.
 pub fn identity() -> Identity {
-    Identity { fw_version: (20, 43, 1014), timer_khz: 156_250 }
+    Identity { fw_version: (20, 43, 1014), timer_khz: 156_250, timeouts: None }
 }
 
 impl Bench {

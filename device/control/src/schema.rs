@@ -98,6 +98,24 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         filter: Option<String>,
     },
+    /// One more fault rule → [`Faults`].
+    FaultAdd {
+        /// As `docs/faults.md` describes it.
+        rule: serde_json::Value,
+    },
+    /// All fault rules and what they have done → [`Faults`].
+    FaultList {},
+    /// Forget fault rules; what they keep back goes on → [`Faults`], those that are left.
+    FaultClear {
+        /// Which one; without it, all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    /// What a fault rule keeps back goes on → [`Released`].
+    FaultRelease {
+        /// Which one.
+        name: String,
+    },
 }
 
 fn default_page() -> u32 {
@@ -265,6 +283,40 @@ pub struct TraceStatus {
     pub events: u64,
     /// Events that were dropped because the file could not keep up.
     pub dropped: u64,
+}
+
+/// Reply to requests about fault rules.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Faults {
+    /// The rules, in the order in which they are tried.
+    pub rules: Vec<FaultState>,
+}
+
+/// A fault rule and what it has done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultState {
+    /// Its name.
+    pub name: String,
+    /// Its point.
+    pub at: String,
+    /// How often what it is about has happened.
+    pub matched: u64,
+    /// How often it has fired.
+    pub fired: u64,
+    /// A run in which it does not fire has failed.
+    pub must_fire: bool,
+    /// All of it.
+    pub rule: serde_json::Value,
+}
+
+/// Reply to [`Request::FaultRelease`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Released {
+    /// How many things go on.
+    pub released: u64,
 }
 
 /// Reply to [`Request::Inspect`].

@@ -3,13 +3,29 @@
 use std::collections::BTreeMap;
 
 use control::{
-    Answer, Envelope, Greeting, Metrics, Missing, Mkey, MkeyPage, Node, Request, SCHEMA, Status,
-    TraceStatus, Translation,
+    Answer, Envelope, Faults, Greeting, Metrics, Missing, Mkey, MkeyPage, Node, Released, Request,
+    SCHEMA, Status, TraceStatus, Translation,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 const DOCUMENT: &str = include_str!("../../../docs/control.md");
+
+/// In the order of the document.
+const REQUESTS: [&str; 12] = [
+    "status",
+    "mkey",
+    "mkeys",
+    "translate",
+    "missing",
+    "trace",
+    "inspect",
+    "metrics",
+    "fault_add",
+    "fault_list",
+    "fault_clear",
+    "fault_release",
+];
 
 /// The examples by the word behind "json".
 fn examples() -> BTreeMap<&'static str, Vec<&'static str>> {
@@ -49,6 +65,10 @@ fn examples_are_of_their_types() {
                     Request::Trace { .. } => "trace",
                     Request::Inspect { .. } => "inspect",
                     Request::Metrics {} => "metrics",
+                    Request::FaultAdd { .. } => "fault_add",
+                    Request::FaultList {} => "fault_list",
+                    Request::FaultClear { .. } => "fault_clear",
+                    Request::FaultRelease { .. } => "fault_release",
                 }),
                 "status" => drop(check::<Status>(text)),
                 "mkey" => drop(check::<Mkey>(text)),
@@ -58,19 +78,20 @@ fn examples_are_of_their_types() {
                 "trace" => drop(check::<TraceStatus>(text)),
                 "metrics" => drop(check::<Metrics>(text)),
                 "node" => drop(check::<Node>(text)),
+                "faults" => drop(check::<Faults>(text)),
+                "released" => {
+                    check::<Released>(text);
+                }
                 other => panic!("an example of unknown type {other}"),
             }
         }
     }
-    assert_eq!(
-        requests,
-        ["status", "mkey", "mkeys", "translate", "missing", "trace", "inspect", "metrics"]
-    );
+    assert_eq!(requests, REQUESTS);
 }
 
 #[test]
 fn each_request_has_a_section() {
-    for name in ["status", "mkey", "mkeys", "translate", "missing", "trace", "inspect", "metrics"] {
+    for name in REQUESTS {
         assert!(DOCUMENT.contains(&format!("\n## `{name}`\n")), "no section on {name}");
     }
     assert!(DOCUMENT.contains(&format!("Schema {SCHEMA}.")));

@@ -1,6 +1,7 @@
 //! What can be chosen about a card before it is powered on. Data only: the same configuration and the
 //! same inputs give the same outputs, so a recording that holds both can be replayed.
 
+use faults::Rule;
 use serde::{Deserialize, Serialize};
 
 /// One card's configuration.
@@ -20,6 +21,10 @@ pub struct Config {
     /// Keys can be changed by work requests (UMR). Without it drivers register memory with
     /// CREATE_MKEY alone.
     pub umr: bool,
+    /// Drivers are told to wait seconds where they would wait minutes.
+    pub fast_timeouts: bool,
+    /// What goes wrong. Rules are checked when they are read: what is none is left out.
+    pub faults: Vec<Rule>,
 }
 
 /// The cards that exist.
@@ -74,6 +79,8 @@ impl Default for Config {
             identity: Identity::derived("mlx5emu"),
             limits: Limits::default(),
             umr: true,
+            fast_timeouts: false,
+            faults: Vec::new(),
         }
     }
 }

@@ -4,7 +4,7 @@ use dma::Bus;
 use engine::Engine;
 use firmware::Firmware;
 use layouts::{CqDoorbell, EqDoorbell, WqeCtrlSeg};
-use probe::{Probe, at};
+use probe::{Action, Held, Probe, Until, ask};
 
 /// Size of a UAR page as a power of two.
 const LOG_PAGE: u32 = 12;
@@ -22,9 +22,28 @@ const SQ_HALF: u64 = 0x100;
 
 /// What is kept between writes: the first half of an 8-byte doorbell that comes in two writes
 /// (a driver without 64-bit stores writes the high word first).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Doorbells {
     first_half: Option<(u64, [u8; 4])>,
+    /// Doorbells that faults keep back, with their pages.
+    late: Held<(u32, Doorbell)>,
+}
+
+/// Most doorbells that faults keep back; what comes on top is lost.
+const MOST_LATE: usize = 4096;
+
+/// A whole doorbell.
+#[derive(Debug, Clone, Copy)]
+enum Doorbell {
+    Eq { word: u32, arm: bool },
+    Cq([u8; 8]),
+    Sq([u8; 8]),
+}
+
+impl Default for Doorbells {
+    fn default() -> Self {
+        Self { first_half: None, late: Held::new(MOST_LATE) }
+    }
 }
 
 impl Doorbells {
@@ -43,37 +62,58 @@ impl Doorbells {
             cx.1.mistake("doorbell page", || format!("write to UAR {uar}, which is not allocated"));
             return;
         }
-        match register {
+        let probe = cx.1;
+        let (doorbell, fault) = match register {
             EQ_ARM | EQ_UPDATE => {
                 let Some(bytes) = data.first_chunk::<4>() else { return };
                 let arm = register == EQ_ARM;
                 let word = u32::from_be_bytes(*bytes);
-                at!(
-                    cx.1,
-                    Doorbell,
-                    (&EqDoorbell::INFO, bytes),
-                    uar = uar,
-                    eqn = word >> 24,
-                    arm = arm
-                );
-                firmware.eqs.doorbell(cx, uar, word >> 24, word & 0xff_ffff, arm);
+                let info = &EqDoorbell::INFO;
+                let fault =
+                    ask!(probe, Doorbell, (info, bytes), uar = uar, eqn = word >> 24, arm = arm);
+                (Doorbell::Eq { word, arm }, fault)
             }
             CQ_ARM..EQ_ARM => {
-                if let Some(words) = self.whole(offset, CQ_ARM, data) {
-                    let cqn = CqDoorbell(&words[..]).cqn();
-                    at!(cx.1, Doorbell, (&CqDoorbell::INFO, &words), uar = uar, cqn = cqn);
-                    engine.cq_doorbell(firmware, cx, uar, words);
-                }
+                let Some(words) = self.whole(offset, CQ_ARM, data) else { return };
+                let cqn = CqDoorbell(&words[..]).cqn();
+                let fault =
+                    ask!(probe, Doorbell, (&CqDoorbell::INFO, &words), uar = uar, cqn = cqn);
+                (Doorbell::Cq(words), fault)
             }
             SQ_FIRST.. => {
-                if let Some(words) = self.whole(offset, register & !(SQ_HALF - 1), data) {
-                    let qpn = WqeCtrlSeg(&words[..]).qpn();
-                    at!(cx.1, Doorbell, (&WqeCtrlSeg::INFO, &words), uar = uar, qpn = qpn);
-                    engine.sq_doorbell(firmware, cx, uar, words);
-                }
+                let start = register & !(SQ_HALF - 1);
+                let Some(words) = self.whole(offset, start, data) else { return };
+                let qpn = WqeCtrlSeg(&words[..]).qpn();
+                let fault =
+                    ask!(probe, Doorbell, (&WqeCtrlSeg::INFO, &words), uar = uar, qpn = qpn);
+                (Doorbell::Sq(words), fault)
             }
-            _ => cx.1.missing("UAR register", register, "written"),
+            _ => return probe.missing("UAR register", register, "written"),
+        };
+        match fault {
+            Some(Action::Lose) => {}
+            Some(action) if let Some(until) = Until::asked(&action, probe.now()) => {
+                let _ = self.late.push(until, (uar, doorbell));
+            }
+            _ => doorbell.ring(firmware, engine, cx, uar),
         }
+    }
+
+    /// Rings doorbells that faults have kept back and whose time has come.
+    pub fn go_on(&mut self, firmware: &mut Firmware, engine: &mut Engine, cx: (&dyn Bus, &Probe)) {
+        while let Some((uar, doorbell)) = self.late.due(cx.1.now()) {
+            doorbell.ring(firmware, engine, cx, uar);
+        }
+    }
+
+    /// When the next of them rings, in ns of the probe's clock.
+    pub fn deadline(&self) -> Option<u64> {
+        self.late.next()
+    }
+
+    /// What a fault rule keeps back goes on. Returns how many doorbells that are.
+    pub fn release(&mut self, rule: u32, now: u64) -> u64 {
+        self.late.release(rule, now)
     }
 
     /// The 8 bytes of the doorbell at `start` of a page when this write completes it.
@@ -101,7 +141,20 @@ impl Doorbells {
 
     /// Nothing is kept.
     pub fn reset(&mut self) {
-        let Self { first_half } = self;
+        let Self { first_half, late } = self;
         *first_half = None;
+        late.clear();
+    }
+}
+
+impl Doorbell {
+    fn ring(self, firmware: &mut Firmware, engine: &mut Engine, cx: (&dyn Bus, &Probe), uar: u32) {
+        match self {
+            Self::Eq { word, arm } => {
+                firmware.eqs.doorbell(cx, uar, word >> 24, word & 0xff_ffff, arm);
+            }
+            Self::Cq(words) => engine.cq_doorbell(firmware, cx, uar, words),
+            Self::Sq(words) => engine.sq_doorbell(firmware, cx, uar, words),
+        }
     }
 }

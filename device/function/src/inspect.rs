@@ -61,7 +61,12 @@ pub(crate) fn answer(
             serde_json::to_value(tree::node(firmware, probe, bus, node, limit)?)
         }
         // The card has no clock of its own, and does not know who listens.
-        Request::Trace { .. } | Request::Metrics {} => {
+        Request::Trace { .. }
+        | Request::Metrics {}
+        | Request::FaultAdd { .. }
+        | Request::FaultList {}
+        | Request::FaultClear { .. }
+        | Request::FaultRelease { .. } => {
             return Err(Refusal {
                 kind: RefusalKind::BadRequest,
                 message: "that is not the card's own affair".into(),

@@ -11,8 +11,12 @@ mod config;
 mod doorbell;
 mod inspect;
 mod observed;
+mod trouble;
+
+use std::collections::BTreeMap;
 
 use cmdif::{CommandInterface, Outcome, SEGMENT_SIZE};
+use control::{Refusal, RefusalKind, Released, Request};
 use dma::Bus;
 use engine::Engine;
 use firmware::dispatch::CommandExecutor;
@@ -22,9 +26,11 @@ use layouts::EventType;
 use probe::{Probe, at};
 
 pub use config::{Config, Identity, Limits, Link, Profile};
+pub use trouble::Unfired;
 
 use doorbell::Doorbells;
 use observed::Observed;
+use trouble::Trouble;
 
 /// When the function wants to be polled again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,12 +51,17 @@ const SLICE: usize = 4 << 20;
 /// What a command costs beside the bytes that it carries, in the same measure.
 const COMMAND_COST: usize = 512;
 
+/// How long drivers wait for the firmware to start and for a command, where fault tests are to be
+/// quick: in ms. What they take without is 2000 and 60000.
+const FAST: cmdif::Timeouts = cmdif::Timeouts { initializing_ms: 2000, command_ms: 3000 };
+
 /// One card.
 pub struct Function {
     commands: CommandInterface,
     firmware: Firmware,
     engine: Engine,
     doorbells: Doorbells,
+    trouble: Trouble,
     probe: Probe,
 }
 
@@ -64,6 +75,7 @@ impl Function {
         let identity = cmdif::Identity {
             fw_version: profile.fw_version,
             timer_khz: profile.device_frequency_khz,
+            timeouts: config.fast_timeouts.then_some(FAST),
         };
         let names = port::Identity {
             node_guid: config.identity.node_guid,
@@ -71,19 +83,23 @@ impl Function {
             system_image_guid: config.identity.system_image_guid,
             lid: config.identity.lid,
         };
+        let probe = Probe::new();
         Self {
             commands: CommandInterface::new(identity, cmdif::Limits::default()),
             firmware: Firmware::new(profile, limits, names),
             engine: Engine::new(),
             doorbells: Doorbells::default(),
-            probe: Probe::new(),
+            trouble: Trouble::new(&config.faults, &probe),
+            probe,
         }
     }
 
     /// Reads `data.len()` bytes of BAR0 at `offset`. `now` is in ns. Doorbells can't be read.
     pub fn bar_read(&mut self, now: u64, offset: u64, data: &mut [u8]) {
         self.probe.set_now(now);
-        if offset < SEGMENT_SIZE as u64 {
+        if self.trouble.off_bus {
+            data.fill(0xff);
+        } else if offset < SEGMENT_SIZE as u64 {
             self.commands.read(now, &self.probe, offset, data);
         } else {
             data.fill(0);
@@ -96,14 +112,17 @@ impl Function {
         self.firmware.now = now;
         self.probe.set_now(now);
         at!(self.probe, RegisterWrite, (None, data), offset = offset);
+        if self.trouble.off_bus {
+            return;
+        }
         if offset < SEGMENT_SIZE as u64 {
             // Whether a command is completed with an event is settled when it is issued: the
             // driver polls for the one that makes the event queue of commands.
             let events = self.firmware.eqs.wanted(EventType::CMD);
             self.commands.write(&self.probe, offset, data, events);
         } else {
-            let Self { firmware, engine, doorbells, probe, .. } = self;
-            Observed::during(bus, probe, |bus| {
+            let Self { firmware, engine, doorbells, trouble, probe, .. } = self;
+            Observed::during(bus, probe, &trouble.interrupts, |bus| {
                 doorbells.write(firmware, engine, (bus, probe), offset, data);
             });
         }
@@ -113,21 +132,38 @@ impl Function {
     pub fn poll(&mut self, now: u64, bus: &dyn Bus) -> Wake {
         self.firmware.now = now;
         self.probe.set_now(now);
-        let Self { commands, firmware, engine, doorbells: _, probe } = self;
-        let more = Observed::during(bus, probe, |bus| {
+        let Self { commands, firmware, engine, doorbells, trouble, probe } = self;
+        trouble.strike(commands, firmware, (bus, probe));
+        if trouble.off_bus {
+            return trouble.deadline().map_or(Wake::Idle, Wake::At);
+        }
+        let interrupts = &trouble.interrupts;
+        let more = Observed::during(bus, probe, interrupts, |bus| {
+            observed::late_interrupts(bus, probe, interrupts);
+            firmware.eqs.go_on((bus, probe));
+            doorbells.go_on(firmware, engine, (bus, probe));
             let left = run_commands(commands, firmware, (bus, probe));
             engine.run(firmware, (bus, probe), left)
         });
-        if self.commands.pending() || more {
-            Wake::Now
-        } else {
-            self.engine.deadline(&self.firmware).map_or(Wake::Idle, Wake::At)
+        // What rules that have fired meanwhile say.
+        trouble.strike(commands, firmware, (bus, probe));
+        if commands.pending() || more {
+            return Wake::Now;
         }
+        let deadlines = [
+            commands.deadline(),
+            firmware.eqs.deadline(),
+            doorbells.deadline(),
+            trouble.deadline(),
+            engine.deadline(firmware),
+        ];
+        deadlines.into_iter().flatten().min().map_or(Wake::Idle, Wake::At)
     }
 
     /// Function-level reset: everything is as after power-on. What was noted about the guest stays.
     pub fn reset(&mut self) {
-        let Self { commands, firmware, engine, doorbells, probe } = self;
+        let Self { commands, firmware, engine, doorbells, trouble, probe } = self;
+        trouble.reset(probe);
         at!(probe, Reset);
         commands.reset();
         firmware.power_on();
@@ -145,10 +181,47 @@ impl Function {
     pub fn control(
         &mut self,
         bus: &dyn Bus,
-        request: &control::Request,
-    ) -> Result<serde_json::Value, control::Refusal> {
-        inspect::answer(&mut self.firmware, &self.probe, bus, request)
+        request: &Request,
+    ) -> Result<serde_json::Value, Refusal> {
+        match request {
+            Request::FaultAdd { rule } => {
+                self.trouble.add(rule, &self.probe)?;
+                json(&self.trouble.list())
+            }
+            Request::FaultList {} => json(&self.trouble.list()),
+            Request::FaultClear { name } => {
+                let gone = self.trouble.clear(name.as_deref(), &self.probe)?;
+                for rule in gone {
+                    self.release(rule);
+                }
+                json(&self.trouble.list())
+            }
+            Request::FaultRelease { name } => {
+                let rule = self.trouble.number(name)?;
+                json(&Released { released: self.release(rule) })
+            }
+            _ => inspect::answer(&mut self.firmware, &self.probe, bus, request),
+        }
     }
+
+    /// Fault rules that have never fired, by name.
+    pub fn unfired(&self) -> BTreeMap<String, Unfired> {
+        self.trouble.unfired()
+    }
+
+    /// What a fault rule keeps back goes on with the next poll. Returns how much that is.
+    fn release(&mut self, rule: u32) -> u64 {
+        let now = self.probe.now();
+        self.commands.release(rule, now)
+            + self.firmware.eqs.release_late(rule, now)
+            + self.doorbells.release(rule, now)
+            + self.trouble.interrupts.get_mut().release(rule, now)
+    }
+}
+
+fn json(reply: &impl serde::Serialize) -> Result<serde_json::Value, Refusal> {
+    serde_json::to_value(reply)
+        .map_err(|error| Refusal { kind: RefusalKind::BadRequest, message: error.to_string() })
 }
 
 /// Carries out commands until none waits or a slice of work is done. Returns what is left of it.
@@ -165,9 +238,11 @@ fn run_commands(
         if let Outcome::Completed(_) = done.outcome
             && done.events
         {
-            firmware.eqs.post_async((bus, probe), EventType::CMD, 0, |eqe| {
-                eqe.cmd_mut().set_vector(1u32.checked_shl(done.slot.into()).unwrap_or(0));
-            });
+            for _ in 0..if done.twice { 2 } else { 1 } {
+                firmware.eqs.post_async((bus, probe), EventType::CMD, 0, |eqe| {
+                    eqe.cmd_mut().set_vector(1u32.checked_shl(done.slot.into()).unwrap_or(0));
+                });
+            }
         }
     }
     left

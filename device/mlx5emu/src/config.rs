@@ -20,6 +20,12 @@ pub struct CardOptions {
     /// Read the card's configuration from a TOML file
     #[arg(long, value_name = "FILE")]
     pub config: Option<std::path::PathBuf>,
+    /// Let go wrong what the rules in a TOML file say
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<std::path::PathBuf>,
+    /// Tell the driver to wait seconds where it would wait minutes
+    #[arg(long)]
+    pub fast_timeouts: bool,
 }
 
 impl CardOptions {
@@ -40,6 +46,12 @@ impl CardOptions {
         if let Some(name) = &self.link {
             config.link = link(name)?;
         }
+        config.fast_timeouts |= self.fast_timeouts;
+        if let Some(path) = &self.faults {
+            config.faults.extend(read_faults(path)?);
+            // What goes wrong only together is two rules of one name, which neither file shows.
+            faults::Faults::new(&config.faults).map_err(|wrong| wrong.to_string())?;
+        }
         Ok(config)
     }
 }
@@ -49,6 +61,13 @@ impl CardOptions {
     pub fn trace(&self) -> Result<TraceTable, String> {
         self.config.as_deref().map_or(Ok(TraceTable::default()), |path| Ok(File::read(path)?.trace))
     }
+}
+
+/// Reads a file of fault rules. The error is one line for people.
+pub fn read_faults(path: &Path) -> Result<Vec<faults::Rule>, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    faults::parse(&text).map_err(|(at, message)| format!("{}:{at}: {message}", path.display()))
 }
 
 fn profile(name: &str) -> Result<Profile, String> {
@@ -75,9 +94,10 @@ struct File {
     identity: IdentityTable,
     #[serde(default)]
     limits: LimitsTable,
-    #[serde(default, rename = "timeouts")]
-    _timeouts: TimeoutsTable,
-    fault: Option<Spanned<toml::Value>>,
+    #[serde(default)]
+    timeouts: TimeoutsTable,
+    #[serde(default)]
+    fault: Vec<faults::Rule>,
     #[serde(default)]
     trace: TraceTable,
     /// Where lines begin, to find the line of a place.
@@ -115,7 +135,9 @@ struct LimitsTable {
 
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TimeoutsTable {}
+struct TimeoutsTable {
+    fast: Option<bool>,
+}
 
 /// What the file says about tracing. The command line beats it.
 #[derive(Debug, Default, serde::Deserialize)]
@@ -156,10 +178,11 @@ impl File {
     /// Checks the values. An error comes with its line.
     fn config(&self, seed: &str) -> Result<Config, (usize, String)> {
         let at = |place: usize, message: String| (line_of(&self.text, place), message);
-        if let Some(fault) = &self.fault {
-            return Err(at(fault.span().start, "[[fault]] does not exist yet".into()));
-        }
+        faults::Faults::new(&self.fault)
+            .map_err(|wrong| (faults::line_of(&self.text, &wrong), wrong.message))?;
         let mut config = Config { identity: Identity::derived(seed), ..Config::default() };
+        config.fast_timeouts = self.timeouts.fast.unwrap_or(false);
+        config.faults = self.fault.clone();
         if let Some(name) = &self.profile.name {
             config.profile =
                 profile(name.get_ref()).map_err(|message| at(name.span().start, message))?;
@@ -400,10 +423,11 @@ mod tests {
             ("[limits]\ntranslation_entries = 1_000_000_000", "2: these limits can need"),
             ("[limits]\nmemory = 1", "2: these limits can need"),
             ("[timeouts]\ncommand = 1", "2: unknown field `command`"),
-            ("[[fault]]\nname = 'x'", "1: [[fault]] does not exist yet"),
             ("\n[trace]\nlevel = 'loud'", "3: unknown variant `loud`"),
             ("[trace]\nfilter = 'qpn=='", "2: \"qpn==\" is no filter"),
             ("[trace]\nto = 'x'", "2: unknown field `to`"),
+            ("[[fault]]\nname = 'x'", "1: missing field `at`"),
+            ("\n[[fault]]\nname = 'x'\nat = 'nowhere'\ndo = 'lose'", "4: there is no point"),
             ("[profile", "1: "),
             ("umr = = 1", "1: "),
         ] {

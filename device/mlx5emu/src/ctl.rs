@@ -1,5 +1,6 @@
 //! `mlx5emu ctl`: asks a running card. `docs/control.md` describes what it can be asked.
 
+mod fault;
 mod text;
 mod watch;
 
@@ -77,6 +78,11 @@ enum Question {
     Metrics,
     /// Show rates, again and again
     Watch(watch::Watch),
+    /// Fault rules, and what they have done so far
+    Fault {
+        #[command(subcommand)]
+        change: fault::Change,
+    },
     /// How the running trace goes
     Trace {
         #[command(subcommand)]
@@ -203,6 +209,10 @@ impl Ctl {
                 let node: Node = client.ask(Request::Inspect { node: node.clone(), limit })?;
                 Ok(self.answer(&node, text::node))
             }
+            Question::Fault { ref change } => match change.ask(&mut client)? {
+                fault::Done::Rules(rules) => Ok(self.answer(&rules, text::faults)),
+                fault::Done::Released(released) => Ok(self.answer(&released, text::released)),
+            },
             Question::Trace { ref change } => {
                 let (level, filter) = match change {
                     None => (None, None),

@@ -62,6 +62,8 @@ const USAGE: u8 = 2;
 const NO: u8 = 1;
 /// Exit status of `serve` when it had to stop.
 const FAILED: u8 = 1;
+/// Exit status of `serve` when a fault rule that must fire never did.
+const FAULT_MISSED: u8 = qemu_config::FAULT_MISSED_BY_CARD;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {

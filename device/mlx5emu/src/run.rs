@@ -176,16 +176,20 @@ impl Run {
         if talks {
             arguments.push("-v".into());
         }
-        let CardOptions { profile, link, config } = &self.card;
+        let CardOptions { profile, link, config, faults, fast_timeouts } = &self.card;
         let given = [
             ("--profile", profile.as_ref().map(OsString::from)),
             ("--link", link.as_ref().map(OsString::from)),
             ("--config", config.as_ref().map(OsString::from)),
+            ("--faults", faults.as_ref().map(OsString::from)),
             ("--record", self.record.as_ref().map(OsString::from)),
             ("--metrics", self.metrics.map(|address| address.to_string().into())),
         ];
         for (name, value) in given {
             arguments.extend(value.into_iter().flat_map(|value| [name.into(), value]));
+        }
+        if *fast_timeouts {
+            arguments.push("--fast-timeouts".into());
         }
         arguments.extend(self.trace.arguments());
         Ok(Card { program, arguments, control: self.control.clone(), talks })
@@ -212,7 +216,12 @@ pub fn report(outcome: &Outcome) {
         outcome.times
     );
     // What COMMAND did is its own affair.
-    let commands_own = outcome.facts == Facts { ending: outcome.ending(), ..Facts::default() };
+    let commands_own = outcome.facts
+        == Facts {
+            ending: outcome.ending(),
+            fault_missed: outcome.facts.fault_missed,
+            ..Facts::default()
+        };
     if (commands_own && outcome.ending().is_some()) || outcome.facts.interrupted {
         return;
     }

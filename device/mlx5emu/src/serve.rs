@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use device::server::{Options, Server, Stopper};
+use device::server::{Ended, Options, Server, Stopper};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -16,7 +16,7 @@ use crate::config::CardOptions;
 use crate::output::{fail, finish};
 use crate::qemu_args::qemu_args;
 use crate::trace::TraceArguments;
-use crate::{FAILED, USAGE};
+use crate::{FAILED, FAULT_MISSED, USAGE};
 
 /// Options of `serve`.
 #[derive(Debug, clap::Args)]
@@ -68,7 +68,8 @@ impl Serve {
             log::warn!("--ready-fd: {error}");
         }
         match server.run() {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(Ended { fault_missed: false }) => ExitCode::SUCCESS,
+            Ok(Ended { fault_missed: true }) => ExitCode::from(FAULT_MISSED),
             Err(error) => fail(FAILED, error),
         }
     }

@@ -6,13 +6,14 @@ mod replay;
 mod tests;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use control::{Refusal, Request};
 use dma::Bus;
-use function::{Config, Function, Wake};
+use function::{Config, Function, Unfired, Wake};
 use probe::Probe;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -86,6 +87,11 @@ impl Card {
         let (ok, json) = answer_text(&answer);
         recorder.note(Event::Answered { ok, json: &json });
         answer
+    }
+
+    /// See [`Function::unfired`].
+    pub fn unfired(&self) -> BTreeMap<String, Unfired> {
+        self.function.unfired()
     }
 
     /// Hands to the file what was noted, and tells whether everything could be written so far.

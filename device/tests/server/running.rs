@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use control::{Client as ControlClient, Request, Status};
-use device::server::{Options, ServeError, Server, Stopper};
+use device::server::{Ended, Options, ServeError, Server, Stopper};
 use function::Config;
 use tempfile::TempDir;
 use vfio_user::Client;
@@ -27,7 +27,7 @@ pub struct Running {
     /// Where Prometheus may ask.
     pub metrics: Option<SocketAddr>,
     stopper: Stopper,
-    thread: Option<JoinHandle<Result<(), ServeError>>>,
+    thread: Option<JoinHandle<Result<Ended, ServeError>>>,
 }
 
 impl Running {

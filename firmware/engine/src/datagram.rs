@@ -121,6 +121,7 @@ impl Engine {
             Some(_) => fw.port.counters.transmitted_multicast.add(1, octets),
         }
         match group {
+            _ if !fw.port.up => self.lose(|| packet.to_string(), "the port is down"),
             Some(gid) => {
                 let own_too = fw.qps.get(qpn).is_some_and(|qp| !qp.context().block_lb_mc());
                 let members = fw.port.multicast.members(&gid);

@@ -2,7 +2,7 @@
 
 use dma::{Bus, DmaError};
 use firmware::Firmware;
-use mtt::{Access, Piece, Pieces, Place, Question, Refusal};
+use mtt::{Access, Cause, Piece, Pieces, Place, Question, Refusal};
 use probe::Probe;
 
 use crate::completion::{BAD_LENGTH, Failure, NO_MEMORY};
@@ -44,7 +44,10 @@ impl Owner<'_> {
         let Range { key, addr, len } = range;
         let Self { pd, qpn, probe } = self;
         let question = Question { key, addr, len, access, pd, qpn: Some(qpn) };
-        let outcome = fw.mtt.translate(&question, pieces);
+        let mut outcome = fw.mtt.translate(&question, pieces);
+        if outcome.is_ok() && points::is_refused(probe, &question) {
+            outcome = Err(Refusal { key, addr, len, access, cause: Cause::NoSuchKey });
+        }
         points::translation(probe, &question, pieces, &outcome);
         outcome.inspect_err(|refusal| log::trace!("QP {qpn:#x}: {refusal}"))
     }

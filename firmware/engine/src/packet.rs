@@ -53,6 +53,17 @@ impl Transport {
     }
 }
 
+impl Transport {
+    /// Name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rc => "RC",
+            Self::Uc => "UC",
+            Self::Xrc { .. } => "XRC",
+        }
+    }
+}
+
 /// What a burst is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

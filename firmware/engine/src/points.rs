@@ -4,7 +4,7 @@ use firmware::Firmware;
 use firmware::qp::Service;
 use layouts::{QpType, WqeCtrlSeg};
 use mtt::{Access, Place, Question, Refusal};
-use probe::{Piece, Point, Probe, Site, Value, at};
+use probe::{Action, Piece, Point, Probe, Site, Value, ask, at};
 
 use crate::Cx;
 use crate::packet::Header;
@@ -16,14 +16,14 @@ const FEW: usize = 4;
 
 /// The work request that is first in the ring begins, or is flushed.
 #[inline]
-pub fn work_request(fw: &Firmware, cx: Cx, qpn: u32, wqe: &Wqe) {
+pub fn work_request(fw: &Firmware, cx: Cx, qpn: u32, wqe: &Wqe) -> Option<Action> {
     if !cx.1.armed(Point::WorkRequest) {
-        return;
+        return None;
     }
-    let Some(qp) = fw.qps.get(qpn) else { return };
+    let qp = fw.qps.get(qpn)?;
     let index = qp.sq.map_or(0, |sq| sq.next);
     let (info, st) = (&WqeCtrlSeg::INFO, code(qp.service).0);
-    at!(cx.1, WorkRequest, (info, wqe.from(0)), qpn = qpn, index = index, st = st);
+    ask!(cx.1, WorkRequest, (info, wqe.from(0)), qpn = qpn, index = index, st = st)
 }
 
 /// The context's code for a service.
@@ -99,7 +99,7 @@ fn tell_pieces<const N: usize>(
     ];
     let all = outcome.is_err() || pieces.len() > shown;
     let count = if all { values.len() } else { values.len() - 1 };
-    probe.at(&Site {
+    probe.tell(&Site {
         point: Point::Translation,
         layout: Some(&Piece::INFO),
         bytes: bytes.get(..shown * Piece::SIZE).unwrap_or_default(),
@@ -117,18 +117,34 @@ fn name(access: Access) -> &'static str {
     }
 }
 
+/// Whether a fault has a key refuse what it would permit.
+pub fn is_refused(probe: &Probe, question: &Question) -> bool {
+    let &Question { key, addr, len, access, pd, qpn } = question;
+    let values = [
+        ("key", Value::from(key)),
+        ("addr", addr.into()),
+        ("len", len.into()),
+        ("access", name(access).into()),
+        ("pd", pd.unwrap_or(u32::MAX).into()),
+        ("qpn", qpn.unwrap_or(u32::MAX).into()),
+    ];
+    let site = Site { point: Point::Translation, layout: None, bytes: &[], values: &values };
+    probe.asks(Point::Translation) && probe.ask(&site) == Some(Action::Refuse)
+}
+
 /// A burst is sent, with `len` bytes of payload.
 #[inline]
-pub fn sent(cx: Cx, header: &Header, len: u64) {
-    at!(
+pub fn sent(cx: Cx, header: &Header, len: u64) -> Option<Action> {
+    ask!(
         cx.1,
         PacketSent,
         what = header.kind.name(),
         dest_qpn = header.dest_qpn,
         psn = header.psn.get(),
         packets = header.packets,
-        len = len
-    );
+        len = len,
+        transport = header.transport.name()
+    )
 }
 
 /// A burst has come for a queue pair.

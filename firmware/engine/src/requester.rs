@@ -10,7 +10,7 @@ use firmware::qp::{Qp, SendQueue, Service};
 use layouts::WqeOpcode;
 use mtt::Access;
 
-use crate::completion::{BAD_LENGTH, BAD_WQE, Failure, NO_MEMORY, RETRIES_EXCEEDED};
+use crate::completion::{self, BAD_LENGTH, BAD_WQE, Failure, NO_MEMORY, RETRIES_EXCEEDED};
 use crate::memory::{Owner, Payload};
 use crate::message::{Kind as Asks, Message};
 use crate::packet::{Header, Kind, Part, Reth, Tail, Transport, ack_timeout_ns};
@@ -88,7 +88,7 @@ impl Engine {
             return Ok(Step::Waits);
         }
         let mtu = path_mtu(qp);
-        points::work_request(fw, cx, qpn, wqe);
+        points::work_request(fw, cx, qpn, wqe).map_or(Ok(()), completion::faulty)?;
         let taken = self.take_from_ring(fw, cx, qpn, wqe).ok_or(BAD_WQE)?;
         let sent = Sent { len, packets: packets(len, mtu), awaits, ..taken };
         let requester = &mut fw.qps.get_mut(qpn).ok_or(BAD_WQE)?.requester;
@@ -156,7 +156,7 @@ impl Engine {
         let done = u64::from(sent.sent) * mtu;
         let (psn, packets, len, kind) = match message.kind {
             Asks::Send(tail) | Asks::Write { tail, .. } => {
-                let most = burst_packets(self.wire.is_watched(), mtu);
+                let most = burst_packets(self.wire.is_watched(cx.1), mtu);
                 let packets = (sent.packets - sent.sent).min(most);
                 let last = sent.sent + packets == sent.packets;
                 let part = Part {

@@ -8,7 +8,7 @@ use firmware::counters::Side;
 use firmware::qp::connection::{Awaits, Sent};
 use firmware::qp::{Receives, SendQueue, Service, State};
 use layouts::{CqeOpcode, EventType, QpState, WqeOpcode};
-use probe::{Counter, at};
+use probe::{Counter, Point, at};
 
 use crate::completion::{self, BAD_WQE, Completion, FLUSHED, Failure};
 use crate::message::Message;
@@ -106,12 +106,15 @@ impl Engine {
             return Step::Did(WQE_COST);
         };
         if qp.state != State::Rts {
-            points::work_request(fw, cx, qpn, &wqe);
+            // What is flushed has failed already.
+            let _ = points::work_request(fw, cx, qpn, &wqe);
             self.leave(fw, cx, qpn, &wqe, Some(FLUSHED));
             return Step::Did(WQE_COST);
         }
         let requester = &qp.requester;
         let ordered = match wqe.ctrl().fence() {
+            // One that a fault lets fail is the oldest then.
+            _ if cx.1.asks(Point::WorkRequest) => requester.in_flight.is_empty(),
             FENCE_NONE => true,
             FENCE_STRONG_ORDER => requester.in_flight.is_empty(),
             _ => requester.reads == 0,
@@ -151,7 +154,7 @@ impl Engine {
         if let Some(message) = Message::parse(service, wqe) {
             return self.begin_message(fw, cx, qpn, wqe, &message?);
         }
-        points::work_request(fw, cx, qpn, wqe);
+        points::work_request(fw, cx, qpn, wqe).map_or(Ok(()), completion::faulty)?;
         let moved = match opcode {
             WqeOpcode::NOP => 0,
             WqeOpcode::UMR if !service.is_datagram() => {

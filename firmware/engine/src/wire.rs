@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use firmware::Firmware;
+use probe::{Action, Point, Probe};
 
 use crate::memory::{Payload, SourceGone};
 use crate::packet::Header;
@@ -65,9 +66,9 @@ impl Wire {
         self.cable = cable;
     }
 
-    /// Whether packets have to travel one by one.
-    pub fn is_watched(&self) -> bool {
-        self.cable.is_some()
+    /// Whether packets have to travel one by one: there is a cable, or a fault may hit one.
+    pub fn is_watched(&self, probe: &Probe) -> bool {
+        self.cable.is_some() || probe.asks(Point::PacketSent)
     }
 
     /// What happens to a packet that is sent now.
@@ -111,6 +112,16 @@ impl Wire {
     }
 }
 
+/// What a fault makes of a packet.
+fn fate_of(action: Action) -> Option<Fate> {
+    match action {
+        Action::Lose => Some(Fate::Lost),
+        Action::Twice => Some(Fate::Twice),
+        Action::Delay(ns) => Some(Fate::Late(ns)),
+        _ => None,
+    }
+}
+
 impl Engine {
     /// Puts a cable between queue pairs, or takes it out.
     pub fn set_cable(&mut self, cable: Option<Box<dyn Cable>>) {
@@ -125,10 +136,10 @@ impl Engine {
         header: &Header,
         payload: Payload,
     ) -> Result<(), SourceGone> {
-        points::sent(cx, header, payload.len());
+        let fault = points::sent(cx, header, payload.len()).and_then(fate_of);
         let octets = header.overhead() + payload.len();
         fw.port.counters.transmitted_unicast.add(header.packets.into(), octets);
-        match self.wire.fate(header, &payload) {
+        match fault.unwrap_or_else(|| self.wire.fate(header, &payload)) {
             Fate::Arrives => self.arrive(fw, cx, header, payload),
             Fate::Lost => {
                 self.lose(
@@ -170,6 +181,10 @@ impl Engine {
         payload: Payload,
     ) -> Result<(), SourceGone> {
         let what = || format!("{} for QP {:#x}", header.kind.name(), header.dest_qpn);
+        if !fw.port.up {
+            self.lose(what, "the port is down");
+            return Ok(());
+        }
         if header.dest_lid != fw.port.identity.lid {
             self.lose(what, "nobody else is on this fabric");
             return Ok(());

@@ -9,8 +9,8 @@
 //! request that it has answered already, and answering it again costs one event.
 
 use dma::Bus;
-use layouts::{CqDoorbell, CqDoorbellRecord, Cqe64, CqeOpcode, ErrCqe, EventType};
-use probe::{Counter, Probe, at};
+use layouts::{CqDoorbell, CqDoorbellRecord, Cqe64, CqeOpcode, ErrCqe, EventType, LayoutInfo};
+use probe::{Action, Counter, Point, Probe, Site, Value};
 
 use super::{Armed, Cq, Health};
 use crate::Firmware;
@@ -174,6 +174,10 @@ pub fn post(
         fail(fw, cx, cqn, Health::Overrun, OVERRUN);
         return Err(Lost);
     }
+    let twice = match faulty(probe, cqn, cq.producer, &mut entry) {
+        Some(Action::Lose) => return Ok(None),
+        action => action == Some(Action::Twice),
+    };
     let opcode = CqeOpcode(entry.opcode());
     let failed = matches!(opcode, CqeOpcode::REQ_ERR | CqeOpcode::RESP_ERR);
     if !failed {
@@ -184,15 +188,48 @@ pub fn post(
         fail(fw, cx, cqn, Health::WriteFailed, ACCESS);
         return Err(Lost);
     }
+    if twice && !cq.is_full(bus) {
+        cq.producer = cq.producer.wrapping_add(1) & INDEX_MASK;
+        // Where the first could be written the second can.
+        let _ = cq.write(bus, &mut entry, data);
+    }
     probe.count(Counter::Cqe);
     let info = if failed { &ErrCqe::INFO } else { &Cqe64::INFO };
-    at!(probe, Completion, (info, &entry.0), cqn = cqn, index = cq.producer, qpn = entry.qpn());
+    if probe.armed(Point::Completion) {
+        probe.tell(&site(info, &entry.0, &values(cqn, cq.producer, entry.qpn())));
+    }
     if entry.se() || failed {
         cq.last_solicited = Some(cq.producer);
     }
     cq.producer = cq.producer.wrapping_add(1) & INDEX_MASK;
     let due = cq.due(now, true);
     Ok(tell(fw, cx, cqn, due))
+}
+
+/// What a fault makes of an entry, before it is written.
+fn faulty(probe: &Probe, cqn: u32, index: u32, entry: &mut Cqe64<[u8; ENTRY]>) -> Option<Action> {
+    if !probe.asks(Point::Completion) {
+        return None;
+    }
+    let failed = matches!(CqeOpcode(entry.opcode()), CqeOpcode::REQ_ERR | CqeOpcode::RESP_ERR);
+    let info = if failed { &ErrCqe::INFO } else { &Cqe64::INFO };
+    let action = probe.ask(&site(info, &entry.0, &values(cqn, index, entry.qpn())));
+    if let Some(Action::Set(patches)) = &action {
+        probe::apply(patches, &mut entry.0);
+    }
+    action
+}
+
+fn values(cqn: u32, index: u32, qpn: u32) -> [(&'static str, Value); 3] {
+    [("cqn", cqn.into()), ("index", index.into()), ("qpn", qpn.into())]
+}
+
+fn site<'a>(
+    info: &'static LayoutInfo,
+    bytes: &'a [u8],
+    values: &'a [(&'static str, Value)],
+) -> Site<'a> {
+    Site { point: Point::Completion, layout: Some(info), bytes, values }
 }
 
 /// The time as the device's internal timer shows it.

@@ -38,7 +38,9 @@ impl Serving {
         })
         .unwrap();
         let stopper = server.stopper();
-        let thread = std::thread::spawn(move || server.run().unwrap());
+        let thread = std::thread::spawn(move || {
+            server.run().unwrap();
+        });
         Self { directory, stopper, thread: Some(thread) }
     }
 

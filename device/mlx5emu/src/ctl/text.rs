@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use control::{Access, Missing, Mkey, MkeyPage, Node, Status, TraceStatus, Translation};
+use control::{
+    Access, FaultState, Faults, Missing, Mkey, MkeyPage, Node, Released, Status, TraceStatus,
+    Translation,
+};
 
 pub fn status(status: &Status) -> String {
     let client = if status.connected { "connected" } else { "none" };
@@ -133,6 +136,21 @@ pub fn translation(translation: &Translation) -> String {
             text
         }
     }
+}
+
+pub fn faults(faults: &Faults) -> String {
+    let mut text = String::new();
+    for rule in &faults.rules {
+        let FaultState { name, at, matched, fired, must_fire, rule: _ } = rule;
+        let due = if *must_fire && *fired == 0 { ", but must" } else { "" };
+        line(&mut text, format_args!("{name} ({at}): matched {matched}, fired {fired}{due}"));
+    }
+    line(&mut text, format_args!("{} rules", faults.rules.len()));
+    text
+}
+
+pub fn released(released: &Released) -> String {
+    format!("{} released\n", released.released)
 }
 
 fn rights(access: &[Access]) -> String {
