@@ -18,4 +18,8 @@ const NO_HEADER: &[&str] = &[
     "ib_smp",
     "ib_node_info",
     "ib_port_info",
+    "ib_perf_mad",
+    "ib_class_port_info",
+    "ib_port_counters",
+    "ib_port_counters_ext",
 ];
