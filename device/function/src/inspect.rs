@@ -7,7 +7,8 @@ use std::fmt::Display;
 use std::ops::ControlFlow;
 
 use control::{
-    Access, Hex, Missing, Mkey, MkeyPage, Piece, Refusal, RefusalKind, Request, Status, Translation,
+    Access, FaultState, Hex, Missing, Mkey, MkeyPage, Piece, Refusal, RefusalKind, Request, Status,
+    Translation,
 };
 use dma::Bus;
 use firmware::Firmware;
@@ -32,6 +33,7 @@ pub(crate) fn answer(
     firmware: &mut Firmware,
     probe: &Probe,
     bus: &dyn Bus,
+    faults: &dyn Fn() -> Vec<FaultState>,
     request: &Request,
 ) -> Result<serde_json::Value, Refusal> {
     let reply = match request {
@@ -58,7 +60,10 @@ pub(crate) fn answer(
         Request::Missing {} => serde_json::to_value(Missing { touched: probe.touched() }),
         Request::Inspect { node, limit } => {
             let limit = (*limit).min(MAX_KEYS) as usize;
-            serde_json::to_value(tree::node(firmware, probe, bus, node, limit)?)
+            serde_json::to_value(tree::node(
+                tree::View { firmware, probe, bus, faults, limit },
+                node,
+            )?)
         }
         // The card has no clock of its own, and does not know who listens.
         Request::Trace { .. }

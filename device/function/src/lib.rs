@@ -200,7 +200,10 @@ impl Function {
                 let rule = self.trouble.number(name)?;
                 json(&Released { released: self.release(rule) })
             }
-            _ => inspect::answer(&mut self.firmware, &self.probe, bus, request),
+            _ => {
+                let Self { firmware, probe, trouble, .. } = self;
+                inspect::answer(firmware, probe, bus, &|| trouble.list().rules, request)
+            }
         }
     }
 

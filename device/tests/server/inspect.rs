@@ -93,3 +93,18 @@ fn prometheus_is_told_what_is_counted() {
     // Commands one at a time: each was measured.
     assert!(metrics.latencies["commands"].count > 10, "{:?}", metrics.latencies);
 }
+
+#[test]
+fn fault_rules_are_in_the_tree() {
+    let running = Running::start();
+    assert_eq!(inspect(&running, "faults").children, []);
+    let rule = serde_json::json!({
+        "name": "no reply",
+        "at": "command",
+        "where": { "opcode": "QUERY_ADAPTER" },
+        "do": { "status": "BAD_RES" },
+    });
+    let _: control::Faults = running.control().ask(Request::FaultAdd { rule }).unwrap();
+    let one = inspect(&running, "faults/no reply");
+    assert_eq!((&one.values["at"], &one.values["fired"]), (&"command".into(), &0.into()));
+}

@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use control::{Node, Refusal, RefusalKind};
+use control::{FaultState, Node, Refusal, RefusalKind};
 use dma::Bus;
 use firmware::{CmdError, Cx, Firmware, caps, cq, eq, port, qp, srq};
 use layouts::decode::{Content, decode};
@@ -20,22 +20,19 @@ const FEW: usize = 8;
 const PIECES: usize = 256;
 
 /// What is needed to look at things.
-struct View<'a> {
-    firmware: &'a mut Firmware,
+pub struct View<'a> {
+    pub firmware: &'a mut Firmware,
     /// Of the card.
-    probe: &'a Probe,
-    bus: &'a dyn Bus,
-    limit: usize,
+    pub probe: &'a Probe,
+    pub bus: &'a dyn Bus,
+    /// The fault rules and what they have done.
+    pub faults: &'a dyn Fn() -> Vec<FaultState>,
+    /// Most children of a list.
+    pub limit: usize,
 }
 
-/// The node that `path` names, `qps/0x45` for example, or all of it. At most `limit` children of a list.
-pub fn node(
-    firmware: &mut Firmware,
-    probe: &Probe,
-    bus: &dyn Bus,
-    path: &str,
-    limit: usize,
-) -> Result<Node, Refusal> {
+/// The node that `path` names, `qps/0x45` for example, or all of it.
+pub fn node(mut view: View<'_>, path: &str) -> Result<Node, Refusal> {
     let mut steps = path.split('/').filter(|step| !step.is_empty());
     let (list, object) = (steps.next(), steps.next());
     let not_found =
@@ -43,10 +40,9 @@ pub fn node(
     if steps.next().is_some() {
         return Err(not_found());
     }
-    let mut view = View { firmware, probe, bus, limit };
     match (list, object) {
         (None, _) => {
-            view.limit = FEW.min(limit);
+            view.limit = FEW.min(view.limit);
             let children = NODES.iter().map(|(name, node)| named(name, node(&mut view, None)));
             Ok(Node { name: "card".into(), children: children.collect(), ..Node::default() })
         }
@@ -85,10 +81,28 @@ const NODES: &[(&str, Make)] = &[
     ("mistakes", |view, _| {
         values(view.probe.mistakes().into_iter().map(|(name, n)| (name, n.into())))
     }),
+    ("faults", faults),
     ("missing", |view, _| {
         values(view.probe.touched().iter().map(|(name, n)| (&**name, (*n).into())))
     }),
 ];
+
+/// Fault rules, in the order in which they are tried.
+fn faults(view: &mut View<'_>, _only: Option<&str>) -> Node {
+    let children = (view.faults)().into_iter().map(|rule| {
+        let FaultState { name, at, matched, fired, must_fire, rule: _ } = rule;
+        named(
+            &name,
+            values([
+                ("at", at.into()),
+                ("matched", matched.into()),
+                ("fired", fired.into()),
+                ("must_fire", must_fire.into()),
+            ]),
+        )
+    });
+    Node { children: children.collect(), ..Node::default() }
+}
 
 fn named(name: &str, node: Node) -> Node {
     Node { name: name.into(), ..node }
