@@ -18,7 +18,7 @@ wait_for() {
 subnet() {
     modprobe -a ib_umad ib_ipoib rdma_ucm
     opensm -B -f /tmp/opensm.log >/dev/null
-    wait_for 'a subnet manager' sminfo
+    wait_for 'a subnet manager that rules' 'sminfo | grep SMINFO_MASTER'
     sminfo
     local netdev
     netdev=$(ls /sys/class/infiniband/mlx5_0/device/net)
