@@ -10,15 +10,18 @@ use crate::completion::{BAD_WQE, Failure};
 const BLOCK: usize = 1 << LOG_WQEBB;
 /// Bytes of the unit that a WQE's size is counted in.
 const UNIT: usize = 16;
-/// The largest WQE, in whole basic blocks.
-const MAX: usize = firmware::qp::MAX_SEND_WQE as usize;
+/// Bytes of a WQE that is copied without asking for memory, in whole basic blocks.
+const SHORT: usize = 4 * BLOCK;
 /// A length of zero in a data segment stands for this.
 pub const LONGEST: u64 = 1 << 31;
 
 /// A WQE.
 pub struct Wqe {
-    bytes: [u8; MAX],
-    /// How many of them it has.
+    /// It, if it is short: most are, and copying a long buffer for each would be felt.
+    short: [u8; SHORT],
+    /// It, if it is longer.
+    long: Vec<u8>,
+    /// How many bytes it has.
     len: usize,
     /// How many basic blocks it takes in the ring.
     pub blocks: u16,
@@ -31,8 +34,9 @@ impl Wqe {
     /// not mapped.
     pub fn fetch(bus: &dyn Bus, qp: &Qp, sq: &SendQueue) -> Option<Self> {
         let posted = sq.posted.wrapping_sub(sq.next);
-        let mut wqe = Self { bytes: [0; MAX], len: BLOCK, blocks: 1, malformed: false };
-        let (first, rest) = wqe.bytes.split_at_mut(BLOCK);
+        let mut wqe =
+            Self { short: [0; SHORT], long: Vec::new(), len: BLOCK, blocks: 1, malformed: false };
+        let (first, rest) = wqe.short.split_at_mut(BLOCK);
         qp.read_send(bus, sq, sq.next, first)?;
         let len = usize::from(WqeCtrlSeg(&*first).ds()) * UNIT;
         let blocks = len.div_ceil(BLOCK) as u16;
@@ -43,7 +47,14 @@ impl Wqe {
         wqe.len = len;
         wqe.blocks = blocks;
         if blocks > 1 {
-            let rest = rest.get_mut(..len - BLOCK)?;
+            let rest = if len <= SHORT {
+                rest.get_mut(..len - BLOCK)?
+            } else {
+                wqe.long = vec![0; len];
+                let (start, rest) = wqe.long.split_at_mut_checked(BLOCK)?;
+                start.copy_from_slice(first);
+                rest
+            };
             qp.read_send(bus, sq, sq.next.wrapping_add(1), rest)?;
         }
         Some(wqe)
@@ -67,7 +78,8 @@ impl Wqe {
 
     /// Its bytes from `at` on.
     pub fn from(&self, at: usize) -> &[u8] {
-        self.bytes.get(at..self.len).unwrap_or_default()
+        let bytes = if self.len <= SHORT { &self.short[..] } else { &self.long };
+        bytes.get(at..self.len).unwrap_or_default()
     }
 
     /// `len` bytes at `at`, if it has them.
@@ -171,9 +183,9 @@ mod tests {
     use super::*;
 
     fn wqe(bytes: &[u8]) -> Wqe {
-        let mut wqe = Wqe { bytes: [0; MAX], len: bytes.len(), blocks: 1, malformed: false };
-        wqe.bytes[..bytes.len()].copy_from_slice(bytes);
-        wqe
+        let (mut short, long) = ([0; SHORT], Vec::new());
+        short[..bytes.len()].copy_from_slice(bytes);
+        Wqe { short, long, len: bytes.len(), blocks: 1, malformed: false }
     }
 
     fn inline(bytes: &mut [u8], len: u16) {
