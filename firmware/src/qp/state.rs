@@ -1,5 +1,5 @@
 //! The state machine of a queue pair: which command leads from where to where. What each takes of
-//! the context is in [`fields`](super::fields).
+//! the context is in `fields`.
 
 use layouts::{
     Init2initQpIn, Init2rtrQpIn, Qp2errIn, Qp2rstIn, Qpc, Rst2initQpIn, Rtr2rtsQpIn, Rts2rtsQpIn,

@@ -1,7 +1,7 @@
 //! The bytes of a structure, taken apart by its description.
 //!
 //! Everything that is not zero comes out: a field by its name, and bits that no field covers as
-//! `raw[OFFSET]`, a word each. Which part of a union is meant follows from other fields ([`unions`]).
+//! `raw[OFFSET]`, a word each. Which part of a union is meant follows from other fields (`unions`).
 
 mod names;
 mod path;
