@@ -265,7 +265,13 @@ impl Engine {
         let room = completion_room(fw, qpn, sq.cqn);
         if whole && sent.signalled && len <= room {
             self.scratch.inline.clear();
-            return Ok(payload.read_to(cx.0, &mut self.scratch.inline));
+            return match payload.read_to(cx.0, &mut self.scratch.inline) {
+                Ok(()) => Ok(Ok(())),
+                Err(_) => {
+                    self.scratch.inline.clear();
+                    Err(SourceGone)
+                }
+            };
         }
         let owner = Owner { pd: qp.pd, qpn, probe: cx.1 };
         let mut target = std::mem::take(&mut self.scratch.target);

@@ -118,7 +118,13 @@ fn name(access: Access) -> &'static str {
 }
 
 /// Whether a fault has a key refuse what it would permit.
+#[inline]
 pub fn is_refused(probe: &Probe, question: &Question) -> bool {
+    probe.asks(Point::Translation) && asked_to_refuse(probe, question)
+}
+
+#[cold]
+fn asked_to_refuse(probe: &Probe, question: &Question) -> bool {
     let &Question { key, addr, len, access, pd, qpn } = question;
     let values = [
         ("key", Value::from(key)),
@@ -129,7 +135,7 @@ pub fn is_refused(probe: &Probe, question: &Question) -> bool {
         ("qpn", qpn.unwrap_or(u32::MAX).into()),
     ];
     let site = Site { point: Point::Translation, layout: None, bytes: &[], values: &values };
-    probe.asks(Point::Translation) && probe.ask(&site) == Some(Action::Refuse)
+    probe.ask(&site) == Some(Action::Refuse)
 }
 
 /// A burst is sent, with `len` bytes of payload.

@@ -118,7 +118,10 @@ impl Engine {
             Ok(()) if whole && len > 0 && len <= completion::room(fw, receive.cqn, chosen) => {
                 self.scratch.inline.clear();
                 let inline = &mut self.scratch.inline;
-                payload.read_to(cx.0, inline).map_err(|_| Misplaced::SourceGone)
+                payload.read_to(cx.0, inline).map_err(|_| {
+                    inline.clear();
+                    Misplaced::SourceGone
+                })
             }
             Ok(()) => payload.write_to(cx.0, &target).map_err(|fault| match fault {
                 Fault::Source => Misplaced::SourceGone,
@@ -202,6 +205,8 @@ impl Engine {
         why: Failure,
     ) {
         fw.count(qpn, |counters| counters.failed(Side::Responder, why.syndrome));
+        // Data that was to go into the completion does not, nor into the next one.
+        self.scratch.inline.clear();
         let entry = completion_of(qpn, receive).failed(CqeOpcode::RESP_ERR, why);
         if !self.complete(fw, cx, receive.cqn, entry, &[]) {
             self.break_down(fw, cx, qpn, "its completion queue takes no more entries");

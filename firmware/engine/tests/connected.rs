@@ -264,3 +264,31 @@ fn failures_are_in_order_and_what_follows_is_flushed() {
     let flushed = pair.drain_b();
     assert_eq!(failure(&flushed[0]), (CqeSyndrome::WR_FLUSH_ERR, 0xf9));
 }
+
+#[test]
+fn data_of_a_receive_that_fails_is_in_no_other_completion() {
+    let mut pair = Pair::new(QpType::RC);
+    let (a_cqn, b_cqn) = (pair.a_cq.cqn, pair.b_cq.cqn);
+    let mut options = common::QpOptions::new(QpType::RC, a_cqn, a_cqn);
+    options.scatter_to_cqe = 1;
+    pair.a = pair.bench.qp(&options);
+    (options.send_cq, options.receive_cq) = (b_cqn, b_cqn);
+    pair.b = pair.bench.qp(&options);
+    pair.bench.connect(pair.a.qpn, pair.b.qpn, |_| {});
+    pair.bench.connect(pair.b.qpn, pair.a.qpn, |_| {});
+    // A key that nobody has made can't be invalidated: the receive fails, its data in hand.
+    pair.bench.post_receive(&mut pair.b, &[(pair.to, 64)]);
+    let mut send = wqe(&[&inline(b"secret")]);
+    WqeCtrlSeg(&mut send[..]).set_imm(0xdead_be00);
+    pair.post(WqeOpcode::SEND_INVAL, &send);
+    pair.go();
+    assert_eq!(kinds(&pair.drain_b())[0], CqeOpcode::RESP_ERR);
+    pair.drain_a();
+    let cq = pair.bench.cq(4);
+    let mut other = pair.bench.ready_qp(&common::QpOptions::new(QpType::RC, cq.cqn, cq.cqn));
+    pair.bench.nops(&mut other, 1);
+    let mut cq = cq;
+    let seen = pair.bench.drain(&mut cq);
+    assert_eq!((seen.len(), seen[0].format()), (1, 0));
+    assert_ne!(&seen[0].0[..6], b"secret");
+}
