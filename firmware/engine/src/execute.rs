@@ -113,8 +113,6 @@ impl Engine {
                 let receive = self.take_receive(fw, cx, qpn, asker.srqn);
                 (Box::new(receive.ok_or_else(|| not_ready(fw, qpn))?), 0)
             }
-            // An unreliable message whose beginning is lost has left its receive.
-            (true, Some(Arriving::Send { receive, at: 0 })) => (receive, 0),
             (false, Some(Arriving::Send { receive, at })) => (receive, at),
             (_, arriving) => {
                 if let Some(qp) = fw.qps.get_mut(qpn) {

@@ -64,6 +64,9 @@ impl Engine {
         srqn: Option<u32>,
     ) -> Option<Receive> {
         let qp = fw.qps.get_mut(qpn)?;
+        if let Some(spare) = qp.responder.spare.take() {
+            return Some(*spare);
+        }
         let mut receive = Receive {
             bytes: [0; Receive::MAX],
             len: 0,
@@ -217,8 +220,14 @@ impl Engine {
     /// many, and whether there are more.
     pub(crate) fn flush_receives(&mut self, fw: &mut Firmware, cx: Cx, qpn: u32) -> (usize, bool) {
         // The one of a message that has begun to arrive is out of its queue already.
-        let arriving = fw.qps.get_mut(qpn).and_then(|qp| qp.responder.arriving.take());
-        if let Some(Arriving::Send { receive, .. }) = arriving {
+        let begun = fw.qps.get_mut(qpn).and_then(|qp| {
+            let responder = &mut qp.responder;
+            match responder.arriving.take() {
+                Some(Arriving::Send { receive, .. }) => Some(receive),
+                _ => responder.spare.take(),
+            }
+        });
+        if let Some(receive) = begun {
             self.receive_error(fw, cx, qpn, &receive, FLUSHED);
         }
         for done in 0..FLUSH {

@@ -97,15 +97,13 @@ impl Engine {
             Kind::Send(part) | Kind::Write(part, _) => part.first,
             _ => return Ok(()),
         };
-        let responder = &mut qp.responder;
-        if header.psn != responder.expected {
+        let gap = header.psn != qp.responder.expected;
+        if gap || first {
             // What has arrived of a message is lost with the rest, but not its receive.
             self.start_over(fw, header.dest_qpn);
-            if !first {
-                return Ok(());
-            }
-        } else if first {
-            self.start_over(fw, header.dest_qpn);
+        }
+        if gap && !first {
+            return Ok(());
         }
         if let Some(qp) = fw.qps.get_mut(header.dest_qpn) {
             qp.responder.expected = header.psn;
@@ -127,9 +125,9 @@ impl Engine {
     /// What has arrived of an unreliable message is forgotten. Its receive is the next one's.
     fn start_over(&mut self, fw: &mut Firmware, qpn: u32) {
         let Some(qp) = fw.qps.get_mut(qpn) else { return };
-        match &mut qp.responder.arriving {
-            Some(Arriving::Send { at, .. }) => *at = 0,
-            other => *other = None,
+        let responder = &mut qp.responder;
+        if let Some(Arriving::Send { receive, .. }) = responder.arriving.take() {
+            responder.spare = Some(receive);
         }
     }
 

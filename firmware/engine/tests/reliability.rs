@@ -222,6 +222,31 @@ fn completions_keep_their_order_when_answers_do_not() {
     assert_eq!(pair.bytes(to, 300), pair.bytes(from, 300));
 }
 
+#[test]
+fn an_unreliable_message_that_is_cut_off_leaves_its_receive_to_the_next() {
+    let mut pair = Pair::new(QpType::UC);
+    let (from, to, rkey, lkey) = (pair.from, pair.to, pair.rkey, pair.bench.lkey);
+    let mut n = 0;
+    // Of three packets the second is lost; all later ones arrive.
+    cable(&mut pair, move |_| {
+        n += 1;
+        if n == 2 { Fate::Lost } else { Fate::Arrives }
+    });
+    pair.bench.post_receive(&mut pair.b, &[(to, 1024)]);
+    pair.post(WqeOpcode::SEND, &wqe(&[&local(from, lkey, 700)]));
+    pair.post(WqeOpcode::RDMA_WRITE, &wqe(&[&remote(to + 2048, rkey), &inline(b"write")]));
+    pair.post(WqeOpcode::SEND, &wqe(&[&local(from + 64, lkey, 100)]));
+    pair.go();
+    assert_eq!(pair.drain_a().len(), 3);
+    let seen = pair.drain_b();
+    assert_eq!(
+        seen.iter().map(|e| (e.wqe_counter(), e.byte_cnt())).collect::<Vec<_>>(),
+        [(0, 100)]
+    );
+    assert_eq!(pair.bytes(to, 100), pair.bytes(from + 64, 100));
+    assert_eq!(pair.bytes(to + 2048, 5), b"write");
+}
+
 /// A work request of a script: what, where and how long.
 #[derive(Debug, Clone)]
 enum Work {

@@ -229,6 +229,8 @@ pub struct Responder {
     pub msn: u32,
     /// A message of which more packets are to come.
     pub arriving: Option<Arriving>,
+    /// The receive of an unreliable message that was cut off: the next message's.
+    pub spare: Option<Box<Receive>>,
     /// The requester was told of a gap, and has not closed it yet.
     pub gap_told: bool,
     /// What is still to be sent, the oldest first.
