@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use control::{Metrics, Refusal, RefusalKind, Request};
+use control::{Metrics, Refusal, RefusalKind, Request, SlotChange};
 use dma::{Bus, Dma, DmaError};
 use function::{BAR0_SIZE, Config, Unfired, Wake};
 use serde::Serialize;
@@ -61,6 +61,8 @@ pub struct Endpoint {
     clock: Instant,
     tracer: Option<Tracer>,
     measured: Measured,
+    /// There is another card in the slot once the driver has let go of this one.
+    replugged: bool,
 }
 
 impl Endpoint {
@@ -74,6 +76,7 @@ impl Endpoint {
             clock: Instant::now(),
             tracer: None,
             measured: Measured::default(),
+            replugged: false,
         }
     }
 
@@ -93,6 +96,7 @@ impl Endpoint {
     pub fn read(&mut self, space: Space, offset: u64, data: &mut [u8]) -> Result<(), OutOfRange> {
         space.check(offset, data.len())?;
         match space {
+            Space::Config | Space::Msix if self.card.is_off_bus() => data.fill(0xff),
             Space::Config => self.config.read(offset, data)?,
             _ if !self.config.memory_enabled() => data.fill(0xff),
             Space::Bar0 => self.card.bar_read(self.now(), offset, data),
@@ -111,10 +115,14 @@ impl Endpoint {
     pub fn write(&mut self, space: Space, offset: u64, data: &[u8]) -> Result<(), OutOfRange> {
         space.check(offset, data.len())?;
         match space {
+            Space::Config | Space::Msix if self.card.is_off_bus() => {}
             Space::Config => {
                 match self.config.write(offset, data)? {
                     Effect::None => {}
                     Effect::Reset => self.reset(),
+                }
+                if self.replugged && !self.config.bus_master() {
+                    self.power_on();
                 }
                 if !self.config.msix_enabled() {
                     self.vectors.forget_pending();
@@ -178,16 +186,45 @@ impl Endpoint {
 
     /// Function-level reset. What the client has mapped and its descriptors stay: they are not the function's.
     pub fn reset(&mut self) {
-        let Self { card, config, memory: _, vectors, clock: _, tracer: _, measured } = self;
+        let Self { card, config, memory: _, vectors, clock: _, tracer: _, measured, replugged: _ } =
+            self;
         card.reset();
         config.reset();
         vectors.forget_pending();
         measured.stop();
     }
 
+    /// A client has connected.
+    pub fn connected(&mut self) {
+        let now = self.now();
+        self.card.connected(now);
+    }
+
+    /// The card is put into its slot: as after power-on. A driver that is letting go of the card that
+    /// was there is left to do so.
+    pub fn replug(&mut self) {
+        if self.card.is_off_bus() || !self.config.bus_master() {
+            self.power_on();
+        } else {
+            self.replugged = true;
+        }
+    }
+
+    fn power_on(&mut self) {
+        self.replugged = false;
+        self.reset();
+        self.connected();
+    }
+
+    /// See [`Card::slot_change`].
+    pub fn slot_change(&mut self) -> Option<SlotChange> {
+        self.card.slot_change()
+    }
+
     /// The client is gone: the function is as new and holds nothing of it.
     pub fn disconnect(&mut self) {
         self.reset();
+        self.replugged = false;
         self.vectors.release();
         self.memory.unmap_all();
         give_back();

@@ -9,5 +9,6 @@ pub mod metrics;
 pub mod pci;
 pub mod record;
 pub mod server;
+mod slot;
 pub mod tracer;
 pub mod vfio_user;

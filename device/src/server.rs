@@ -4,6 +4,7 @@
 //! bounded piece of work for each before it looks at all of them again, so that none waits long for another.
 
 use std::error::Error as _;
+use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use control::{Refusal, Request};
+use control::{Refusal, Request, SlotChange};
 use function::{Config, Wake};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
@@ -24,6 +25,7 @@ use crate::control_server::ControlServer;
 use crate::endpoint::Endpoint;
 use crate::metrics::MetricsServer;
 use crate::record::Recorder;
+use crate::slot::Slot;
 use crate::tracer::{StartTraceError, TraceOptions};
 use crate::vfio_user::{BindError, Connection, Disconnect, Listener, Progress};
 
@@ -138,6 +140,7 @@ pub struct Server {
     connections: u64,
     endpoint: Endpoint,
     metrics: Option<MetricsServer>,
+    slot: Slot,
 }
 
 /// What there is to do.
@@ -187,7 +190,13 @@ impl Server {
             connections: 0,
             endpoint,
             metrics: metrics.transpose()?,
+            slot: Slot::default(),
         })
+    }
+
+    /// Whoever reads `to` takes the card out of its slot and puts it in again, a line for each change.
+    pub fn set_slot(&mut self, to: File) {
+        self.slot = Slot::new(to);
     }
 
     /// What stops it.
@@ -265,6 +274,11 @@ impl Server {
             self.client = Some(client);
         }
         let wake = self.endpoint.poll();
+        while let Some(change) = self.endpoint.slot_change() {
+            if let Err(refusal) = change_slot(&mut self.endpoint, &mut self.slot, change) {
+                log::warn!("a fault rule wants to {} the card: {refusal}", change.name());
+            }
+        }
         if self.endpoint.memory.gone() {
             log::warn!("guest memory was made shorter: the client is disconnected");
             self.disconnect();
@@ -287,6 +301,7 @@ impl Server {
         // Whoever only looks whether the socket is in use says nothing.
         if !before && client.negotiated() {
             self.connections += 1;
+            self.endpoint.connected();
             log::info!("client {} has connected", self.connections);
         }
         match result {
@@ -344,11 +359,12 @@ impl Server {
 
     /// Serves the control socket. Returns whether there is more.
     fn control(&mut self) -> bool {
-        let Self { poll, control, client, connections, endpoint, .. } = self;
+        let Self { poll, control, client, connections, endpoint, slot, .. } = self;
         let (connected, connections) = (client.is_some(), *connections);
         control.as_mut().is_some_and(|control| {
-            control.turn(poll.registry(), &mut |request| {
-                answer(endpoint, request, connected, connections)
+            control.turn(poll.registry(), &mut |request| match *request {
+                Request::Slot { change } => change_slot(endpoint, slot, change),
+                _ => answer(endpoint, request, connected, connections),
             })
         })
     }
@@ -387,6 +403,18 @@ impl Server {
         self.endpoint.flush()?;
         Ok(Ended { fault_missed: unfired.values().any(|rule| rule.must_fire) })
     }
+}
+
+/// Whoever has started us finds a new card in the slot.
+fn change_slot(
+    endpoint: &mut Endpoint,
+    slot: &mut Slot,
+    change: SlotChange,
+) -> Result<Value, Refusal> {
+    if change == SlotChange::Replug {
+        endpoint.replug();
+    }
+    slot.ask(change)
 }
 
 /// The card does not know of connections.

@@ -31,6 +31,9 @@ bool copy_file(const char *from, const char *to, mode_t mode);
 char **split_list(char *text, size_t length);
 bool remove_tree(const char *path);
 
+/* slot.c: lets the kernel look for the card, or let go of it. Does not wait for that. */
+void change_slot(bool plugged);
+
 /* job.c: the job's streams travel through one virtio-serial port. */
 void port_open(void);
 bool port_failed(const char *text);

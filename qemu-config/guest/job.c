@@ -35,6 +35,8 @@ enum {
 	SIZE = 17,  /* of the terminal: rows and columns, two bytes each */
 	DONE = 18,  /* everything has arrived: power off */
 	CLOSE = 19, /* nobody reads its standard output (1) or error (2), one byte */
+	UNPLUG = 20, /* the kernel lets go of the card */
+	REPLUG = 21, /* the kernel looks for the card */
 };
 
 enum { HEADER = 5, LARGEST = 32768 };
@@ -239,6 +241,10 @@ static void act_on_frames(struct streams *streams)
 		case CLOSE:
 			if (length == 1 && !streams->tty)
 				close_output(payload[0] == 1 ? &streams->out : &streams->err);
+			break;
+		case UNPLUG:
+		case REPLUG:
+			change_slot(streams->input[0] == REPLUG);
 			break;
 		case DONE:
 			streams->done = true;

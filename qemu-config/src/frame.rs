@@ -37,6 +37,10 @@ pub(crate) enum ToGuest<'a> {
     Done,
     /// Nobody reads what the job writes: to its standard output (1) or error (2).
     Close(u8),
+    /// The kernel lets go of the card.
+    Unplug,
+    /// The kernel looks for the card.
+    Replug,
 }
 
 impl FromGuest {
@@ -81,6 +85,8 @@ impl ToGuest<'_> {
             Self::Size(rows, columns) => (17, [rows.to_le_bytes(), columns.to_le_bytes()].concat()),
             Self::Done => (18, Vec::new()),
             Self::Close(stream) => (19, vec![stream]),
+            Self::Unplug => (20, Vec::new()),
+            Self::Replug => (21, Vec::new()),
         };
         let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let mut frame = vec![kind];
@@ -129,5 +135,7 @@ mod tests {
         assert_eq!(written(ToGuest::Size(24, 80)), b"\x11\x04\0\0\0\x18\0\x50\0");
         assert_eq!(written(ToGuest::Done), b"\x12\0\0\0\0");
         assert_eq!(written(ToGuest::Close(2)), b"\x13\x01\0\0\0\x02");
+        assert_eq!(written(ToGuest::Unplug), b"\x14\0\0\0\0");
+        assert_eq!(written(ToGuest::Replug), b"\x15\0\0\0\0");
     }
 }

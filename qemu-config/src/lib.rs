@@ -28,6 +28,7 @@ mod progress;
 mod qemu;
 mod scratch;
 mod session;
+mod slot;
 mod status;
 mod stop;
 mod streams;

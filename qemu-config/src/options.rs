@@ -64,7 +64,7 @@ impl FromStr for Mebibytes {
 pub struct Card {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments; `--socket`, `--control` and `--ready-fd` are added.
+    /// Its arguments; `--socket`, `--control`, `--ready-fd` and `--slot-fd` are added.
     pub arguments: Vec<OsString>,
     /// Where its control socket shall be; otherwise where `mlx5emu ctl` looks.
     pub control: Option<PathBuf>,

@@ -17,6 +17,7 @@ const RECIPE: u32 = 1;
 const INIT: &[(&str, &str)] = &[
     ("guest.h", include_str!("../guest/guest.h")),
     ("files.c", include_str!("../guest/files.c")),
+    ("slot.c", include_str!("../guest/slot.c")),
     ("init.c", include_str!("../guest/init.c")),
     ("job.c", include_str!("../guest/job.c")),
 ];

@@ -21,6 +21,7 @@ use crate::prepare::{self, Ready};
 use crate::process::{self, Process};
 use crate::qemu::{Disk, Machine, parameters};
 use crate::scratch::Scratch;
+use crate::slot;
 use crate::status::{Ending, Facts};
 use crate::stop::{Stop, poll};
 use crate::streams::{self, Handed, Streams};
@@ -220,9 +221,12 @@ impl Plan {
         fs::write(&initramfs, prepare::initramfs(&self.options, &self.ready)?)
             .map_err(Error::path("write", &initramfs))?;
         let socket = self.scratch.join("card.sock");
-        let card = match (&self.options.card, &self.control) {
-            (Some(card), Some(control)) => Some(self.start_card(card, &socket, control)?),
-            _ => None,
+        let (card, slot) = match (&self.options.card, &self.control) {
+            (Some(card), Some(control)) => {
+                let (card, slot) = self.start_card(card, &socket, control)?;
+                (Some(card), Some(slot))
+            }
+            _ => (None, None),
         };
         let (ours, theirs) = UnixStream::pair().map_err(Error::io("make a socket pair"))?;
         let console = self.console();
@@ -262,6 +266,9 @@ impl Plan {
         drop(theirs);
         let terminal = (options.job == Job::Shell).then(|| self.stop.clone());
         let (notices, port) = streams::carry(ours, carried, terminal)?;
+        if let Some(asked) = slot {
+            slot::watch(asked, port.clone())?;
+        }
         if options.gdb {
             log::info!(
                 "QEMU waits for gdb: gdb -ex 'target remote 127.0.0.1:1234' VMLINUX, then continue"
@@ -270,21 +277,29 @@ impl Plan {
         Ok(Supervisor::new(self, card, qemu, notices, port))
     }
 
-    /// Starts the card's process and waits until it listens.
-    fn start_card(&self, card: &Card, socket: &Path, control: &Path) -> Result<Process> {
-        let (read, write) = std::io::pipe().map_err(Error::io("make a pipe"))?;
+    /// Starts the card's process and waits until it listens. Returns where it asks to be unplugged, too.
+    fn start_card(
+        &self,
+        card: &Card,
+        socket: &Path,
+        control: &Path,
+    ) -> Result<(Process, PipeReader)> {
+        let pipe = || std::io::pipe().map_err(Error::io("make a pipe"));
+        let (read, write) = pipe()?;
+        let (asked, ask) = pipe()?;
         let mut command = Command::new(&card.program);
         command.args(&card.arguments);
         command.arg("--socket").arg(socket).arg("--control").arg(control);
         command.arg("--ready-fd").arg(write.as_raw_fd().to_string());
+        command.arg("--slot-fd").arg(ask.as_raw_fd().to_string());
         if card.talks {
             command.stdin(Stdio::null()).stdout(Stdio::null());
         } else {
             self.log_to(&mut command, &self.card_log())?;
         }
         log::debug!("{command:?}");
-        let mut process = Process::spawn(command, &[write.as_fd()], Signal::KILL)?;
-        drop(write);
+        let mut process = Process::spawn(command, &[write.as_fd(), ask.as_fd()], Signal::KILL)?;
+        drop((write, ask));
         let limit = u64::try_from(CARD_START.as_millis()).unwrap_or(u64::MAX);
         let ready = poll(&[read.as_fd(), self.stop.as_fd()], Some(limit))?;
         self.stop.check()?;
@@ -292,7 +307,7 @@ impl Plan {
         let listening =
             ready.first() == Some(&true) && rustix::io::read(&read, &mut byte).is_ok_and(|n| n > 0);
         if listening {
-            return Ok(process);
+            return Ok((process, asked));
         }
         let status =
             process.stop(Duration::from_secs(1)).map_or_else(String::new, process::describe);

@@ -130,7 +130,7 @@ pub(crate) struct Port(Arc<Mutex<UnixStream>>);
 
 impl Port {
     /// Waits until the guest takes it. Errors mean that the guest is gone, which others see as well.
-    fn send(&self, frame: ToGuest<'_>) -> io::Result<()> {
+    pub(crate) fn send(&self, frame: ToGuest<'_>) -> io::Result<()> {
         frame.write(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -116,6 +116,12 @@ pub enum Request {
         /// Which one.
         name: String,
     },
+    /// Whoever has started the card is asked to take it out of its slot, or to put it in again →
+    /// [`SlotAsked`].
+    Slot {
+        /// Which of both.
+        change: SlotChange,
+    },
 }
 
 fn default_page() -> u32 {
@@ -317,6 +323,34 @@ pub struct FaultState {
 pub struct Released {
     /// How many things go on.
     pub released: u64,
+}
+
+/// What is done with the card's slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlotChange {
+    /// The guest is asked to let go of the card, and then the card is gone.
+    Unplug,
+    /// The card is there again, as after power-on.
+    Replug,
+}
+
+impl SlotChange {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unplug => "unplug",
+            Self::Replug => "replug",
+        }
+    }
+}
+
+/// Reply to [`Request::Slot`]: what was asked for. `connected` of a [`Status`] tells when it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlotAsked {
+    /// Which of both.
+    pub asked: SlotChange,
 }
 
 /// Reply to [`Request::Inspect`].

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use control::{
     Answer, Envelope, Faults, Greeting, Metrics, Missing, Mkey, MkeyPage, Node, Released, Request,
-    SCHEMA, Status, TraceStatus, Translation,
+    SCHEMA, SlotAsked, Status, TraceStatus, Translation,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use serde_json::Value;
 const DOCUMENT: &str = include_str!("../../../docs/control.md");
 
 /// In the order of the document.
-const REQUESTS: [&str; 12] = [
+const REQUESTS: [&str; 13] = [
     "status",
     "mkey",
     "mkeys",
@@ -25,6 +25,7 @@ const REQUESTS: [&str; 12] = [
     "fault_list",
     "fault_clear",
     "fault_release",
+    "slot",
 ];
 
 /// The examples by the word behind "json".
@@ -69,11 +70,13 @@ fn examples_are_of_their_types() {
                     Request::FaultList {} => "fault_list",
                     Request::FaultClear { .. } => "fault_clear",
                     Request::FaultRelease { .. } => "fault_release",
+                    Request::Slot { .. } => "slot",
                 }),
                 "status" => drop(check::<Status>(text)),
                 "mkey" => drop(check::<Mkey>(text)),
                 "mkeys" => drop(check::<MkeyPage>(text)),
                 "translation" => drop(check::<Translation>(text)),
+                "slot" => drop(check::<SlotAsked>(text)),
                 "missing" => drop(check::<Missing>(text)),
                 "trace" => drop(check::<TraceStatus>(text)),
                 "metrics" => drop(check::<Metrics>(text)),

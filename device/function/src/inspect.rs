@@ -71,7 +71,8 @@ pub(crate) fn answer(
         | Request::FaultAdd { .. }
         | Request::FaultList {}
         | Request::FaultClear { .. }
-        | Request::FaultRelease { .. } => {
+        | Request::FaultRelease { .. }
+        | Request::Slot { .. } => {
             return Err(Refusal {
                 kind: RefusalKind::BadRequest,
                 message: "that is not the card's own affair".into(),

@@ -16,7 +16,7 @@ mod trouble;
 use std::collections::BTreeMap;
 
 use cmdif::{CommandInterface, Outcome, SEGMENT_SIZE};
-use control::{Refusal, RefusalKind, Released, Request};
+use control::{Refusal, RefusalKind, Released, Request, SlotChange};
 use dma::Bus;
 use engine::Engine;
 use firmware::dispatch::CommandExecutor;
@@ -169,6 +169,22 @@ impl Function {
         firmware.power_on();
         engine.reset();
         doorbells.reset();
+    }
+
+    /// A client has connected: for it, this is power-on.
+    pub fn connected(&mut self, now: u64) {
+        self.probe.set_now(now);
+        self.trouble.connected(&self.probe);
+    }
+
+    /// Whether the card does not answer: whoever looks for it finds all ones.
+    pub fn is_off_bus(&self) -> bool {
+        self.trouble.off_bus
+    }
+
+    /// What is to be done with the card's slot now, as fault rules have it.
+    pub fn slot_change(&mut self) -> Option<SlotChange> {
+        self.trouble.slot_change()
     }
 
     /// Where to install who wants to know what happens in the card, and what is to be told.

@@ -1,17 +1,18 @@
 //! What faults do to the card as a whole, and what they keep back outside of any layer.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use cmdif::CommandInterface;
-use control::{FaultState, Faults as Listed, Refusal, RefusalKind};
+use control::{FaultState, Faults as Listed, Refusal, RefusalKind, SlotChange};
 use dma::Bus;
 use faults::{Effect, Faults, ResetOn, Rule};
 use firmware::Firmware;
 use layouts::{EventType, PortChange};
 use probe::{Held, Probe, at};
 
-/// Most interrupts that faults keep back; what comes on top is sent at once.
+/// Most interrupts that faults keep back; what comes on top is sent at once. As many changes of the
+/// slot wait.
 const MOST_LATE: usize = 4096;
 
 /// A fault rule that has never fired.
@@ -32,6 +33,10 @@ pub struct Trouble {
     any: bool,
     /// Every register reads all ones.
     pub off_bus: bool,
+    /// When that ends by itself.
+    back_at: Option<u64>,
+    /// What is to be done with the card's slot, the oldest first.
+    slot: VecDeque<SlotChange>,
     /// Until when the firmware says that it starts.
     initializing: Option<u64>,
     /// Interrupts that are kept back.
@@ -48,7 +53,15 @@ impl Trouble {
         probe.install_judge(Box::new(faults.clone()));
         let any = !faults.is_empty();
         let interrupts = RefCell::new(Held::new(MOST_LATE));
-        let trouble = Self { faults, any, off_bus: false, initializing: None, interrupts };
+        let trouble = Self {
+            faults,
+            any,
+            off_bus: false,
+            back_at: None,
+            slot: VecDeque::new(),
+            initializing: None,
+            interrupts,
+        };
         trouble.rearm(probe);
         trouble
     }
@@ -75,6 +88,10 @@ impl Trouble {
         }
         while let Some(effect) = self.faults.effect() {
             self.suffer(effect, commands, firmware, (bus, probe));
+        }
+        if self.back_at.is_some_and(|at| at <= now) {
+            self.back_at = None;
+            self.off_bus = false;
         }
         if self.initializing.is_some_and(|until| until <= now) {
             self.initializing = None;
@@ -106,7 +123,16 @@ impl Trouble {
                 health.set_rfr(fatal);
             }
             Effect::HealthStops => commands.segment.stop_health(probe.now()),
-            Effect::OffBus => self.off_bus = true,
+            Effect::OffBus(time) => {
+                self.off_bus = true;
+                self.back_at = time.map(|ns| probe.now().saturating_add(ns));
+            }
+            Effect::Slot { plugged } => {
+                if self.slot.len() < MOST_LATE {
+                    let change = if plugged { SlotChange::Replug } else { SlotChange::Unplug };
+                    self.slot.push_back(change);
+                }
+            }
             Effect::Port { up } => {
                 if firmware.port.up != up {
                     at!(probe, Port, up = up);
@@ -128,19 +154,32 @@ impl Trouble {
     pub fn deadline(&self) -> Option<u64> {
         let interrupt = self.interrupts.borrow().next();
         let rule = if self.any { self.faults.next() } else { None };
-        [interrupt, rule, self.initializing].into_iter().flatten().min()
+        [interrupt, rule, self.back_at, self.initializing].into_iter().flatten().min()
     }
 
     /// The function is reset: it is well again, and rules may begin again.
     pub fn reset(&mut self, probe: &Probe) {
-        let Self { faults, any: _, off_bus, initializing, interrupts } = self;
+        // What was asked of the slot is asked whatever becomes of the function.
+        let Self { faults, any: _, off_bus, back_at, slot: _, initializing, interrupts } = self;
         *off_bus = false;
+        *back_at = None;
         *initializing = None;
         interrupts.get_mut().clear();
         // What they have done to the function that was.
         while faults.effect().is_some() {}
         faults.restart(ResetOn::Flr, probe.now());
         self.rearm(probe);
+    }
+
+    /// A client has connected: rules may begin again.
+    pub fn connected(&mut self, probe: &Probe) {
+        self.faults.restart(ResetOn::Connect, probe.now());
+        self.rearm(probe);
+    }
+
+    /// What is to be done with the card's slot now.
+    pub fn slot_change(&mut self) -> Option<SlotChange> {
+        self.slot.pop_front()
     }
 
     /// One more rule.

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Subcommand, ValueEnum};
 use control::{
     Access, Client, ClientError, Hex, Metrics, Missing, Mkey, MkeyPage, Node, Piece, RefusalKind,
-    Request, Status, TraceStatus, Translation,
+    Request, SlotAsked, SlotChange, Status, TraceStatus, Translation,
 };
 use serde::Serialize;
 
@@ -83,6 +83,10 @@ enum Question {
         #[command(subcommand)]
         change: fault::Change,
     },
+    /// Take the card out of its slot
+    Unplug,
+    /// Put the card into its slot again
+    Replug,
     /// How the running trace goes
     Trace {
         #[command(subcommand)]
@@ -213,6 +217,8 @@ impl Ctl {
                 fault::Done::Rules(rules) => Ok(self.answer(&rules, text::faults)),
                 fault::Done::Released(released) => Ok(self.answer(&released, text::released)),
             },
+            Question::Unplug => self.slot(&mut client, SlotChange::Unplug),
+            Question::Replug => self.slot(&mut client, SlotChange::Replug),
             Question::Trace { ref change } => {
                 let (level, filter) = match change {
                     None => (None, None),
@@ -225,6 +231,11 @@ impl Ctl {
                 Ok(self.answer(&status, text::trace))
             }
         }
+    }
+
+    fn slot(&self, client: &mut Client, change: SlotChange) -> Result<Answer, ClientError> {
+        let asked: SlotAsked = client.ask(Request::Slot { change })?;
+        Ok(self.answer(&asked, |asked| format!("{} was asked for\n", asked.asked.name())))
     }
 
     fn answer<T: Serialize>(&self, value: &T, text: impl FnOnce(&T) -> String) -> Answer {

@@ -40,6 +40,9 @@ pub struct Serve {
     /// Write a line to this file descriptor when QEMU can connect, and close it
     #[arg(long, value_name = "N")]
     ready_fd: Option<RawFd>,
+    /// Write a line to this file descriptor when the card is to be unplugged or plugged in again
+    #[arg(long, value_name = "N")]
+    slot_fd: Option<RawFd>,
     /// Print QEMU's arguments for this card, one a line, and do nothing else
     #[arg(long)]
     print_qemu_args: bool,
@@ -53,13 +56,23 @@ impl Serve {
             Ok(ready) => ready,
             Err(error) => return fail(USAGE, format_args!("--ready-fd: {error}")),
         };
-        let server = match self.start() {
+        let slot = match self.slot_fd.map(take_descriptor).transpose() {
+            _ if self.slot_fd.is_some() && self.slot_fd == self.ready_fd => {
+                return fail(USAGE, "--slot-fd: it is that of --ready-fd");
+            }
+            Ok(slot) => slot,
+            Err(error) => return fail(USAGE, format_args!("--slot-fd: {error}")),
+        };
+        let mut server = match self.start() {
             Ok(Some(server)) => server,
             Ok(None) => return self.print_qemu_args(),
             Err(error) => return fail(USAGE, error),
         };
         if let Err(error) = stop_on_signals(server.stopper()) {
             return fail(USAGE, format_args!("signals: {error}"));
+        }
+        if let Some(slot) = slot {
+            server.set_slot(slot);
         }
         log::info!("serving {}", self.socket.display());
         if let Some(mut ready) = ready

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use control::{Refusal, Request};
+use control::{Refusal, Request, SlotChange};
 use dma::Bus;
 use function::{Config, Function, Unfired, Wake};
 use probe::Probe;
@@ -75,6 +75,24 @@ impl Card {
             recorder.note(Event::Reset);
         }
         self.function.reset();
+    }
+
+    /// See [`Function::connected`].
+    pub fn connected(&mut self, now: u64) {
+        if let Some(recorder) = &self.recorder {
+            recorder.note(Event::Connected { now });
+        }
+        self.function.connected(now);
+    }
+
+    /// See [`Function::is_off_bus`].
+    pub fn is_off_bus(&self) -> bool {
+        self.function.is_off_bus()
+    }
+
+    /// See [`Function::slot_change`].
+    pub fn slot_change(&mut self) -> Option<SlotChange> {
+        self.function.slot_change()
     }
 
     /// See [`Function::control`].

@@ -101,6 +101,7 @@ fn play<R: Read>(
             bus.expect(|| wake.to_string(), |recorded| (*recorded == wake).then_some(()));
         }
         Event::Reset => function.reset(),
+        Event::Connected { now } => function.connected(now),
         Event::Control(json) => {
             let request = serde_json::from_str(json)
                 .map_err(|error| ReplayError::Request { index, error: error.to_string() })?;

@@ -6,4 +6,5 @@ mod control;
 mod inspect;
 mod lifecycle;
 mod running;
+mod slot;
 mod trace;

@@ -1,5 +1,6 @@
 //! A server that runs in a thread.
 
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
@@ -38,6 +39,11 @@ impl Running {
 
     /// A server with other options.
     pub fn start_with(change: impl FnOnce(&mut Options)) -> Self {
+        Self::start_in_slot(None, change)
+    }
+
+    /// The same, and whoever reads `slot` can unplug the card.
+    pub fn start_in_slot(slot: Option<File>, change: impl FnOnce(&mut Options)) -> Self {
         let dir = TempDir::new().unwrap();
         let mut options = Options {
             socket: dir.path().join("socket"),
@@ -48,7 +54,10 @@ impl Running {
             config: Config::default(),
         };
         change(&mut options);
-        let server = Server::bind(options).unwrap();
+        let mut server = Server::bind(options).unwrap();
+        if let Some(slot) = slot {
+            server.set_slot(slot);
+        }
         let (stopper, metrics) = (server.stopper(), server.metrics_address());
         let thread = std::thread::spawn(move || server.run());
         Self { dir, metrics, stopper, thread: Some(thread) }

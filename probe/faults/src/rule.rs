@@ -98,6 +98,8 @@ impl Eq for Chance {}
 pub enum ResetOn {
     /// A reset of the function, which a client that goes away leads to as well.
     Flr,
+    /// A client that connects: the guest is powered on, or the card is plugged in.
+    Connect,
 }
 
 /// Why a rule is none.

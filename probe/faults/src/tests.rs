@@ -125,7 +125,10 @@ fn what_concerns_the_card_waits_for_it() {
     for (what, effect) in [
         ("{ port = 'down' }", Effect::Port { up: false }),
         ("{ interrupt = 3 }", Effect::Interrupt(3)),
-        ("'off_bus'", Effect::OffBus),
+        ("'off_bus'", Effect::OffBus(None)),
+        ("{ off_bus_ms = 3 }", Effect::OffBus(Some(3_000_000))),
+        ("'unplug'", Effect::Slot { plugged: false }),
+        ("'replug'", Effect::Slot { plugged: true }),
         ("'health_stops'", Effect::HealthStops),
         ("{ initializing_ms = 1 }", Effect::Initializing(1_000_000)),
         (

@@ -37,8 +37,14 @@ pub enum Effect {
     },
     /// The health counter stands still from now on.
     HealthStops,
-    /// Every register reads all ones from now on, and nothing that is written arrives.
-    OffBus,
+    /// Every register reads all ones from now on, for so many ns or until a reset, and nothing that
+    /// is written arrives.
+    OffBus(Option<u64>),
+    /// The card is taken out of its slot, or put in again.
+    Slot {
+        /// Whether it is put in.
+        plugged: bool,
+    },
     /// The port goes up or down.
     Port {
         /// Whether it is up.
@@ -75,7 +81,7 @@ macro_rules! verbs {
 
             /// It stands alone.
             fn is_word(self) -> bool {
-                match self { $( Self::$verb => stringify!($kind) == "word", )* }
+                match self { $( Self::$verb => stringify!($kind).ends_with("word"), )* }
             }
 
             /// It is about the card as a whole, and fits every point.
@@ -109,6 +115,9 @@ verbs! {
     Health = "health" card ["severity" "fatal"],
     HealthStops = "health_stops" card_word [],
     OffBus = "off_bus" card_word [],
+    OffBusMs = "off_bus_ms" card [],
+    Unplug = "unplug" card_word [],
+    Replug = "replug" card_word [],
     Port = "port" card [],
     InitializingMs = "initializing_ms" card [],
 }
@@ -120,10 +129,6 @@ impl fmt::Display for Verb {
 }
 
 impl Verb {
-    fn alone(self) -> bool {
-        self.is_word() || matches!(self, Self::HealthStops | Self::OffBus)
-    }
-
     /// All that fit a point; `None` is the clock.
     fn fitting(point: Option<Point>) -> Vec<Self> {
         let here = point.map_or(&[][..], point::verbs);
@@ -163,10 +168,10 @@ pub fn deed(rule: &Rule, point: Option<Point>) -> Result<Deed, Wrong> {
         ));
     }
     match &rule.r#do {
-        Do::Word(_) if !verb.alone() => {
+        Do::Word(_) if !verb.is_word() => {
             return Err(Wrong::new(["do"], format!("\"{verb}\" needs a value: {{ {verb} = … }}")));
         }
-        Do::Table(_) if verb.alone() => {
+        Do::Table(_) if verb.is_word() => {
             return Err(Wrong::new(
                 ["do", verb.name()],
                 format!("\"{verb}\" stands alone: do = \"{verb}\""),
@@ -299,7 +304,12 @@ impl Arguments<'_> {
                 fatal: self.flag("fatal")?,
             }),
             Verb::HealthStops => Deed::Effect(Effect::HealthStops),
-            Verb::OffBus => Deed::Effect(Effect::OffBus),
+            Verb::OffBus => Deed::Effect(Effect::OffBus(None)),
+            Verb::OffBusMs => {
+                Deed::Effect(Effect::OffBus(Some(self.time("off_bus_ms", 1_000_000)?)))
+            }
+            Verb::Unplug => Deed::Effect(Effect::Slot { plugged: false }),
+            Verb::Replug => Deed::Effect(Effect::Slot { plugged: true }),
             Verb::Port => Deed::Effect(Effect::Port {
                 up: self.word("port", &[("up", true), ("down", false)])?,
             }),

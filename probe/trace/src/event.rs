@@ -37,6 +37,11 @@ pub enum Event<'a> {
     },
     /// Call: function-level reset.
     Reset,
+    /// Call: a client has connected.
+    Connected {
+        /// The card's clock.
+        now: u64,
+    },
     /// Call: a request came from the control socket, as JSON.
     Control(&'a str),
     /// The card's work ended; when it wants to go on.
@@ -122,6 +127,7 @@ mod kind {
     pub const POLL: u16 = 0x12;
     pub const RESET: u16 = 0x13;
     pub const CONTROL: u16 = 0x14;
+    pub const CONNECTED: u16 = 0x15;
     pub const POLLED: u16 = 0x20;
     pub const ANSWERED: u16 = 0x21;
     pub const DMA_READ: u16 = 0x30;
@@ -140,6 +146,7 @@ impl<'a> Event<'a> {
             Self::BarWrite { .. } => kind::BAR_WRITE,
             Self::Poll { .. } => kind::POLL,
             Self::Reset => kind::RESET,
+            Self::Connected { .. } => kind::CONNECTED,
             Self::Control(_) => kind::CONTROL,
             Self::Polled(_) => kind::POLLED,
             Self::Answered { .. } => kind::ANSWERED,
@@ -159,7 +166,7 @@ impl<'a> Event<'a> {
                 put(to, &[now, offset]);
                 to.extend_from_slice(data);
             }
-            Self::Poll { now } => put(to, &[now]),
+            Self::Poll { now } | Self::Connected { now } => put(to, &[now]),
             Self::Reset => {}
             Self::Polled(next) => {
                 let (tag, at) = match next {
@@ -248,6 +255,7 @@ impl<'a> Body<'a> {
             }
             kind::POLL => Event::Poll { now: self.word()? },
             kind::RESET => Event::Reset,
+            kind::CONNECTED => Event::Connected { now: self.word()? },
             kind::CONTROL => Event::Control(self.text()?),
             kind::POLLED => Event::Polled(match (self.byte()?, self.word()?) {
                 (0, 0) => Next::Now,
@@ -343,6 +351,7 @@ impl fmt::Display for Event<'_> {
             }
             Self::Poll { now } => write!(f, "work at {now} ns"),
             Self::Reset => write!(f, "reset"),
+            Self::Connected { .. } => write!(f, "a client has connected"),
             Self::Control(json) => write!(f, "control request {json}"),
             Self::Polled(Next::Now) => write!(f, "more work to do"),
             Self::Polled(Next::At(at)) => write!(f, "waits until {at} ns"),

@@ -131,6 +131,7 @@ fn every_event_survives_the_file() {
         Event::BarWrite { now: 2, offset: 0x18, data: &[0, 0, 0, 1] },
         Event::Poll { now: 3 },
         Event::Reset,
+        Event::Connected { now: 5 },
         Event::Control("{\"do\":\"status\"}"),
         Event::Polled(Next::Now),
         Event::Polled(Next::At(u64::MAX)),
