@@ -1,0 +1,88 @@
+"""Questions and orders to the card, over its control socket (docs/control.md)."""
+
+import time
+
+import host
+
+Refused = host.Refused
+
+
+def ask(do, **more):
+    return host.tell("ask", request={"do": do, **more})
+
+
+def arm(*rules, **where):
+    """These rules of plan.toml hold from now on; `where` is what only the guest knows."""
+    host.tell("arm", rules=list(rules), where=where)
+
+
+def disarm():
+    """No rule holds any more. One that must have fired and did not fails the report."""
+    host.tell("disarm")
+
+
+def release(rule):
+    """What the rule holds goes on; how much that is."""
+    return ask("fault_release", name=rule)["released"]
+
+
+def clear(rule):
+    ask("fault_clear", name=rule)
+
+
+def fired(rule):
+    """How often the rule has fired."""
+    return next(one["fired"] for one in ask("fault_list")["rules"] if one["name"] == rule)
+
+
+def wait_fired(rule, times=1, seconds=20):
+    """Waits until the rule has fired so often; whether it has."""
+    return wait(lambda: fired(rule) >= times, seconds)
+
+
+def wait(done, seconds=20):
+    end = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def status():
+    return ask("status")
+
+
+def objects(kind):
+    """How many there are: `mkey`, `mkey_live`, `qp`, …"""
+    return status()["objects"].get(kind, 0)
+
+
+def counter(name):
+    return status()["counters"].get(name, 0)
+
+
+def counters(*names):
+    now = status()["counters"]
+    return {name: now.get(name, 0) for name in names}
+
+
+def key(key):
+    """A key's context, or None."""
+    try:
+        return ask("mkey", key=hex(key))
+    except Refused:
+        return None
+
+
+def quiet(still=0.3, seconds=30):
+    """Waits until no command has come for a while; the card's status then."""
+    end = time.monotonic() + seconds
+    before = status()
+    while time.monotonic() < end:
+        time.sleep(still)
+        now = status()
+        if now["counters"] == before["counters"]:
+            break
+        before = now
+    return status()

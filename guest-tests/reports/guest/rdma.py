@@ -1,0 +1,194 @@
+"""Verbs: what several reports need of Debian's pyverbs."""
+
+import ctypes
+import errno
+import mmap
+import os
+import struct
+
+import pyverbs.enums as e
+from pyverbs.addr import AHAttr, GlobalRoute
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.wr import SGE, RecvWR, SendWR
+
+import card
+import driver
+
+ALL = (
+    e.IBV_ACCESS_LOCAL_WRITE
+    | e.IBV_ACCESS_REMOTE_READ
+    | e.IBV_ACCESS_REMOTE_WRITE
+    | e.IBV_ACCESS_REMOTE_ATOMIC
+)
+
+
+def name(number):
+    """ENOMEM for 12."""
+    return errno.errorcode.get(number, str(number)) if number else "success"
+
+
+def refusal(action):
+    """Does it; its errno, or 0."""
+    try:
+        action()
+    except PyverbsRDMAError as error:
+        return error.error_code
+    except OSError as error:
+        return error.errno
+    return 0
+
+
+def open_device():
+    return Context(name=driver.device())
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+
+
+class Mapping:
+    """A mapping of this process."""
+
+    def __init__(self, file, length, flags, protection):
+        address = _libc.mmap(None, length, protection, flags, file, 0)
+        if address == ctypes.c_void_p(-1).value:
+            raise OSError(ctypes.get_errno(), "mmap")
+        self.address, self.length = address, length
+
+    def register(self, pd, length=None, access=ALL, offset=0):
+        return MR(pd, self.length if length is None else length, access, address=self.address + offset)
+
+    def read(self, offset, length):
+        return ctypes.string_at(self.address + offset, length)
+
+    def write(self, offset, data):
+        ctypes.memmove(self.address + offset, data, len(data))
+
+    def frame(self, offset):
+        """The page frame of an address; None if nothing is there."""
+        with open("/proc/self/pagemap", "rb", buffering=0) as file:
+            entry = os.pread(file.fileno(), 8, (self.address + offset) // 4096 * 8)
+        (value,) = struct.unpack("<Q", entry)
+        return value & ((1 << 55) - 1) if value >> 63 else None
+
+
+class Memory(Mapping):
+    """Pages of this process."""
+
+    def __init__(self, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
+        super().__init__(-1, length, flags, mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+def translated(key, address, length, access="remote_read"):
+    """The DMA address that an access begins at; None if the card refuses it."""
+    answer = card.ask(
+        "translate", key=hex(key), address=hex(address), length=hex(length), access=access, limit=1
+    )
+    return int(answer["pieces"]["pieces"][0]["address"], 16) if "pieces" in answer else None
+
+
+def reached(mr, memory):
+    """Whether a key of all of a mapping reaches its pages."""
+    for offset in range(0, memory.length, 4096):
+        frame, address = memory.frame(offset), translated(mr.rkey, memory.address + offset, 8)
+        if frame is None or address != frame << 12:
+            return None
+    return f"{memory.length // 4096} pages"
+
+
+class Half:
+    """A domain, memory with a key, a completion queue and an RC queue pair."""
+
+    def __init__(self, context=None, length=65536, depth=64, srq=None, inline=0, sq_sig_all=0, recv_depth=64):
+        self.context = context or open_device()
+        self.pd = PD(self.context)
+        self.memory = Memory(length)
+        self.mr = self.memory.register(self.pd)
+        self.cq = CQ(self.context, 4 * depth)
+        cap = QPCap(
+            max_send_wr=depth, max_recv_wr=recv_depth, max_send_sge=4, max_recv_sge=4, max_inline_data=inline
+        )
+        start = QPInitAttr(
+            qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap, srq=srq, sq_sig_all=sq_sig_all
+        )
+        self.qp = QP(self.pd, start)
+        self.lid = self.context.query_port(1).lid
+
+    def connect(self, peer, timeout=14, retry=7, rnr_retry=7, read_depth=8, access=ALL):
+        path = AHAttr(port_num=1, is_global=0, dlid=peer.lid, sl=0)
+        attributes = QPAttr(port_num=1)
+        attributes.qp_access_flags = access
+        self.qp.to_init(attributes)
+        attributes.path_mtu = e.IBV_MTU_4096
+        attributes.dest_qp_num = peer.qp.qp_num
+        attributes.rq_psn = 0
+        attributes.max_dest_rd_atomic = read_depth
+        attributes.min_rnr_timer = 1
+        attributes.ah_attr = path
+        self.qp.to_rtr(attributes)
+        attributes.timeout = timeout
+        attributes.retry_cnt = retry
+        attributes.rnr_retry = rnr_retry
+        attributes.sq_psn = 0
+        attributes.max_rd_atomic = read_depth
+        self.qp.to_rts(attributes)
+
+    def sge(self, offset=0, length=64, key=None):
+        return SGE(self.memory.address + offset, length, self.mr.lkey if key is None else key)
+
+    def post(self, opcode, number, sges, remote=None, signalled=True, flags=0):
+        """Posts a send queue's work request."""
+        flags |= e.IBV_SEND_SIGNALED if signalled else 0
+        request = SendWR(number, opcode=opcode, num_sge=len(sges), sg=sges, send_flags=flags)
+        if remote is not None:
+            request.set_wr_rdma(*remote)
+        self.qp.post_send(request)
+
+    def receive(self, number, sges):
+        self.qp.post_recv(RecvWR(number, num_sge=len(sges), sg=sges))
+
+    def state(self):
+        return self.qp.query(e.IBV_QP_STATE)[0].qp_state
+
+    def take(self, count=1, seconds=20):
+        """So many completions, or those that come in time."""
+        found = []
+
+        def enough():
+            got, completions = self.cq.poll(count - len(found))
+            found.extend(completions)
+            return len(found) >= count
+
+        card.wait(enough, seconds)
+        return found
+
+
+def pair(**more):
+    """Two halves that are connected with each other."""
+    connect = {key: more.pop(key) for key in ("timeout", "retry", "rnr_retry") if key in more}
+    one, other = Half(**more), Half(**more)
+    one.connect(other, **connect)
+    other.connect(one, **connect)
+    return one, other
+
+
+def told(completion):
+    """Status and vendor byte."""
+    return completion.status, completion.vendor_err
+
+
+def words(completions):
+    """For people: what each came to."""
+    return ", ".join(f"{c.wr_id}: status {c.status} vendor 0x{c.vendor_err:02x}" for c in completions)
+
+
+def user(uid=65534):
+    """This process is an ordinary user from now on."""
+    os.setgid(uid)
+    os.setuid(uid)
