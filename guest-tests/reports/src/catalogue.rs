@@ -56,7 +56,7 @@ pub struct About {
 }
 
 fn limit() -> u64 {
-    60
+    180
 }
 
 /// A guest and a card. Reports with equal ones share a boot.
