@@ -10,7 +10,6 @@
 mod config;
 mod doorbell;
 mod inspect;
-mod late;
 mod observed;
 mod trouble;
 
@@ -24,7 +23,7 @@ use firmware::dispatch::CommandExecutor;
 use firmware::profile;
 use firmware::{Firmware, port};
 use layouts::EventType;
-use probe::{Action, Probe, ask, at};
+use probe::{Probe, at};
 
 pub use config::{Config, Identity, Limits, Link, Profile};
 pub use trouble::Unfired;
@@ -105,11 +104,7 @@ impl Function {
         } else {
             data.fill(0);
         }
-        if let Some(Action::Set(patches)) =
-            ask!(self.probe, RegisterRead, (None, data), offset = offset)
-        {
-            probe::apply_at(&patches, offset, data);
-        }
+        at!(self.probe, RegisterRead, (None, data), offset = offset);
     }
 
     /// Writes BAR0. What a doorbell sets going is done by [`Self::poll`].
@@ -127,7 +122,7 @@ impl Function {
             self.commands.write(&self.probe, offset, data, events);
         } else {
             let Self { firmware, engine, doorbells, trouble, probe, .. } = self;
-            Observed::during(bus, probe, &trouble.late, |bus| {
+            Observed::during(bus, probe, &trouble.interrupts, |bus| {
                 doorbells.write(firmware, engine, (bus, probe), offset, data);
             });
         }
@@ -142,8 +137,9 @@ impl Function {
         if trouble.off_bus {
             return trouble.deadline().map_or(Wake::Idle, Wake::At);
         }
-        trouble.late.go_on(bus, probe);
-        let more = Observed::during(bus, probe, &trouble.late, |bus| {
+        let interrupts = &trouble.interrupts;
+        let more = Observed::during(bus, probe, interrupts, |bus| {
+            observed::late_interrupts(bus, probe, interrupts);
             firmware.eqs.go_on((bus, probe));
             doorbells.go_on(firmware, engine, (bus, probe));
             let left = run_commands(commands, firmware, (bus, probe));
@@ -238,7 +234,7 @@ impl Function {
         self.commands.release(rule, now)
             + self.firmware.eqs.release_late(rule, now)
             + self.doorbells.release(rule, now)
-            + self.trouble.late.release(rule, now)
+            + self.trouble.interrupts.get_mut().release(rule, now)
     }
 }
 

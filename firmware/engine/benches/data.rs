@@ -27,6 +27,18 @@ fn main() {
     // `cargo test --benches` only asks whether it runs.
     let full = std::env::args().any(|arg| arg == "--bench");
     let rounds = if full { ROUNDS } else { 2 };
+    let few = small(rounds, 10);
+    println!("RDMA write of 64 bytes: {:.3} million per second", 1e-6 / few.as_secs_f64());
+    // `ci/hooks` asks for these again and again, and for nothing else.
+    if std::env::args().any(|arg| arg == "small") {
+        return;
+    }
+    let many = if full { 100_000 } else { 20 };
+    let crowded = small(rounds, many);
+    println!(
+        "the same beside {many} queue pairs, completion queues and keys: {:.2} times the cost",
+        crowded.as_secs_f64() / few.as_secs_f64()
+    );
     for len in [64 << 10, 1 << 20] {
         let (copying, writing) = large(rounds, len);
         println!(
@@ -34,14 +46,6 @@ fn main() {
             copying.as_secs_f64() / writing.as_secs_f64()
         );
     }
-    let few = small(rounds, 10);
-    println!("RDMA write of 64 bytes: {:.2} million per second", 1e-6 / few.as_secs_f64());
-    let many = if full { 100_000 } else { 20 };
-    let crowded = small(rounds, many);
-    println!(
-        "the same beside {many} queue pairs, completion queues and keys: {:.2} times the cost",
-        crowded.as_secs_f64() / few.as_secs_f64()
-    );
 }
 
 fn pair(crowd: usize) -> Pair {

@@ -1,7 +1,6 @@
 //! What comes back to the requester: acknowledgements, refusals, data.
 
 use firmware::Firmware;
-use firmware::qp::SendQueue;
 use firmware::qp::State;
 use firmware::qp::connection::{Awaits, Nak, Psn, Sent};
 use mtt::Access;
@@ -258,9 +257,10 @@ impl Engine {
         if len == 0 {
             return Ok(Ok(()));
         }
-        let place = SendQueue { next: sent.wqe, posted: sent.wqe.wrapping_add(sent.blocks), ..sq };
-        let wqe = Wqe::fetch(cx.0, qp, &place).filter(|wqe| wqe.opcode() == sent.opcode);
-        let Some(wqe) = wqe else { return Ok(Err(BAD_WQE)) };
+        let mut wqe = Wqe::default();
+        if wqe.fetch_again(cx.0, qp, sent).is_none() || wqe.opcode() != sent.opcode {
+            return Ok(Err(BAD_WQE));
+        }
         let Some(Ok(message)) = Message::parse(qp.service, &wqe) else { return Ok(Err(BAD_WQE)) };
         let room = completion_room(fw, qpn, sq.cqn);
         if whole && sent.signalled && len <= room {

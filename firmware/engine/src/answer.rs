@@ -88,7 +88,8 @@ impl Engine {
     fn send_data(&mut self, fw: &mut Firmware, cx: Cx, qpn: u32, read: Read) -> u64 {
         let Some(qp) = fw.qps.get_mut(qpn) else { return 0 };
         let mtu = path_mtu(qp);
-        let count = packets(read.left, mtu).min(burst_packets(self.wire.is_watched(cx.1), mtu));
+        let watched = || self.wire.is_watched(cx.1);
+        let count = burst_packets(packets(read.left, mtu), mtu, watched);
         let len = (u64::from(count) * mtu).min(read.left);
         let rest = Read {
             psn: read.psn.plus(count),

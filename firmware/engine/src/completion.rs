@@ -5,7 +5,6 @@ use std::fmt;
 use firmware::{Firmware, cq};
 use layouts::{Cqe64, CqeOpcode, CqeSyndrome, ErrCqe, EventQueueType, EventType};
 use mtt::Cause;
-use probe::Action;
 
 use crate::timers::Timer;
 use crate::{Cx, Engine};
@@ -51,16 +50,6 @@ pub const NOT_READY_EXCEEDED: Failure =
 pub const BAD_RESPONSE: Failure = Failure { syndrome: CqeSyndrome::BAD_RESP_ERR, vendor: 0x85 };
 /// An address that a local key does not cover.
 const OUT_OF_BOUNDS: Failure = Failure { syndrome: CqeSyndrome::LOCAL_PROT_ERR, vendor: 0x53 };
-
-/// A work request that a fault lets fail.
-pub fn faulty(action: Action) -> Result<(), Failure> {
-    match action {
-        Action::Fail { syndrome, vendor } => {
-            Err(Failure { syndrome: CqeSyndrome(syndrome), vendor })
-        }
-        _ => Ok(()),
-    }
-}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

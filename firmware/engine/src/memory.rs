@@ -2,8 +2,8 @@
 
 use dma::{Bus, DmaError};
 use firmware::Firmware;
-use mtt::{Access, Cause, Piece, Pieces, Place, Question, Refusal};
-use probe::Probe;
+use mtt::{Access, Piece, Pieces, Place, Question, Refusal};
+use probe::{Point, Probe};
 
 use crate::completion::{BAD_LENGTH, Failure, NO_MEMORY};
 use crate::points;
@@ -42,14 +42,11 @@ impl Owner<'_> {
         pieces: &mut Pieces,
     ) -> Result<(), Refusal> {
         let Range { key, addr, len } = range;
-        let Self { pd, qpn, probe } = self;
-        let question = Question { key, addr, len, access, pd, qpn: Some(qpn) };
-        let mut outcome = fw.mtt.translate(&question, pieces);
-        if outcome.is_ok() && points::is_refused(probe, &question) {
-            outcome = Err(Refusal { key, addr, len, access, cause: Cause::NoSuchKey });
+        let question = Question { key, addr, len, access, pd: self.pd, qpn: Some(self.qpn) };
+        match fw.mtt.translate(&question, pieces) {
+            Ok(()) if !self.probe.armed(Point::Translation) => Ok(()),
+            outcome => points::translation(self, range, access, pieces, outcome),
         }
-        points::translation(probe, &question, pieces, &outcome);
-        outcome.inspect_err(|refusal| log::trace!("QP {qpn:#x}: {refusal}"))
     }
 
     /// Where a range of a local key is in guest memory.

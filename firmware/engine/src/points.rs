@@ -2,28 +2,37 @@
 
 use firmware::Firmware;
 use firmware::qp::Service;
-use layouts::{QpType, WqeCtrlSeg};
-use mtt::{Access, Place, Question, Refusal};
+use layouts::{CqeSyndrome, QpType, WqeCtrlSeg};
+use mtt::{Access, Cause, Place, Refusal};
 use probe::{Action, Piece, Point, Probe, Site, Value, ask, at};
 
 use crate::Cx;
+use crate::completion::Failure;
+use crate::memory::Owner;
 use crate::packet::Header;
-use crate::wqe::Wqe;
+use crate::wqe::{Range, Wqe};
 
 /// Most pieces of a translation that are told, and how many one usually has.
 const PIECES: usize = 64;
 const FEW: usize = 4;
 
-/// The work request that is first in the ring begins, or is flushed.
+/// The work request that is first in the ring begins, or is flushed. An error: a fault lets it fail.
 #[inline]
-pub fn work_request(fw: &Firmware, cx: Cx, qpn: u32, wqe: &Wqe) -> Option<Action> {
-    if !cx.1.armed(Point::WorkRequest) {
-        return None;
-    }
-    let qp = fw.qps.get(qpn)?;
+pub fn work_request(fw: &Firmware, cx: Cx, qpn: u32, wqe: &Wqe) -> Result<(), Failure> {
+    if cx.1.armed(Point::WorkRequest) { told_work_request(fw, cx, qpn, wqe) } else { Ok(()) }
+}
+
+#[cold]
+fn told_work_request(fw: &Firmware, cx: Cx, qpn: u32, wqe: &Wqe) -> Result<(), Failure> {
+    let Some(qp) = fw.qps.get(qpn) else { return Ok(()) };
     let index = qp.sq.map_or(0, |sq| sq.next);
     let (info, st) = (&WqeCtrlSeg::INFO, code(qp.service).0);
-    ask!(cx.1, WorkRequest, (info, wqe.from(0)), qpn = qpn, index = index, st = st)
+    match ask!(cx.1, WorkRequest, (info, wqe.from(0)), qpn = qpn, index = index, st = st) {
+        Some(Action::Fail { syndrome, vendor }) => {
+            Err(Failure { syndrome: CqeSyndrome(syndrome), vendor })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The context's code for a service.
@@ -39,41 +48,53 @@ fn code(service: Service) -> QpType {
     }
 }
 
-/// A key was asked what an access reaches.
-#[inline]
-pub fn translation(
-    probe: &Probe,
-    question: &Question,
-    pieces: &[mtt::Piece],
-    outcome: &Result<(), Refusal>,
-) {
-    if probe.armed(Point::Translation) {
-        told_translation(probe, question, pieces, outcome);
-    }
-}
-
+/// A key was asked what an access reaches, and refused or somebody wants to know. Returns the
+/// outcome: a fault may have the key refuse what it would permit.
 #[cold]
-fn told_translation(
-    probe: &Probe,
-    question: &Question,
+pub fn translation(
+    owner: Owner,
+    range: Range,
+    access: Access,
     pieces: &[mtt::Piece],
-    outcome: &Result<(), Refusal>,
-) {
-    if pieces.len() <= FEW {
-        tell_pieces::<{ FEW * Piece::SIZE }>(probe, question, pieces, outcome);
-    } else {
-        tell_pieces::<{ PIECES * Piece::SIZE }>(probe, question, pieces, outcome);
+    outcome: Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    let (Owner { pd, qpn, probe }, Range { key, addr, len }) = (owner, range);
+    if let Err(refusal) = &outcome {
+        log::trace!("QP {qpn:#x}: {refusal}");
     }
+    if !probe.armed(Point::Translation) {
+        return outcome;
+    }
+    let values = [
+        ("key", Value::from(key)),
+        ("addr", addr.into()),
+        ("len", len.into()),
+        ("access", name(access).into()),
+        ("pd", pd.unwrap_or(u32::MAX).into()),
+        ("qpn", qpn.into()),
+    ];
+    let asked = Site { point: Point::Translation, layout: None, bytes: &[], values: &values };
+    let outcome = match outcome {
+        Ok(()) if probe.ask(&asked) == Some(Action::Refuse) => {
+            Err(Refusal { key, addr, len, access, cause: Cause::NoSuchKey })
+        }
+        outcome => outcome,
+    };
+    if pieces.len() <= FEW {
+        tell_pieces::<{ FEW * Piece::SIZE }>(probe, &values, pieces, &outcome);
+    } else {
+        tell_pieces::<{ PIECES * Piece::SIZE }>(probe, &values, pieces, &outcome);
+    }
+    outcome
 }
 
 /// Tells of as many pieces as `N` bytes hold.
 fn tell_pieces<const N: usize>(
     probe: &Probe,
-    question: &Question,
+    &[key, addr, len, access, pd, qpn]: &[(&'static str, Value); 6],
     pieces: &[mtt::Piece],
     outcome: &Result<(), Refusal>,
 ) {
-    let &Question { key, addr, len, access, pd, qpn } = question;
     let mut bytes = [0; N];
     let shown = pieces.len().min(N / Piece::SIZE);
     for (piece, to) in pieces.iter().zip(bytes.chunks_exact_mut(Piece::SIZE)) {
@@ -83,27 +104,18 @@ fn tell_pieces<const N: usize>(
         }
         to.set_length(piece.len);
     }
-    let refused = outcome.as_ref().err().map_or("", Refusal::reason);
-    let values = [
-        ("key", Value::from(key)),
-        ("addr", addr.into()),
-        ("len", len.into()),
-        ("access", name(access).into()),
-        ("pd", pd.unwrap_or(u32::MAX).into()),
-        ("qpn", qpn.unwrap_or(u32::MAX).into()),
-        // What is not always told comes last.
-        match outcome {
-            Ok(()) => ("pieces", pieces.len().into()),
-            Err(_) => ("refused", refused.into()),
-        },
-    ];
-    let all = outcome.is_err() || pieces.len() > shown;
-    let count = if all { values.len() } else { values.len() - 1 };
+    // What is not always told comes last.
+    let last = match outcome {
+        Ok(()) => ("pieces", pieces.len().into()),
+        Err(refusal) => ("refused", refusal.reason().into()),
+    };
+    let all = [key, addr, len, access, pd, qpn, last];
+    let few = outcome.is_ok() && pieces.len() == shown;
     probe.tell(&Site {
         point: Point::Translation,
         layout: Some(&Piece::INFO),
         bytes: bytes.get(..shown * Piece::SIZE).unwrap_or_default(),
-        values: values.get(..count).unwrap_or_default(),
+        values: all.split_last().filter(|_| few).map_or(&all[..], |(_, few)| few),
     });
 }
 
@@ -117,32 +129,16 @@ fn name(access: Access) -> &'static str {
     }
 }
 
-/// Whether a fault has a key refuse what it would permit.
-#[inline]
-pub fn is_refused(probe: &Probe, question: &Question) -> bool {
-    probe.asks(Point::Translation) && asked_to_refuse(probe, question)
-}
-
-#[cold]
-fn asked_to_refuse(probe: &Probe, question: &Question) -> bool {
-    let &Question { key, addr, len, access, pd, qpn } = question;
-    let values = [
-        ("key", Value::from(key)),
-        ("addr", addr.into()),
-        ("len", len.into()),
-        ("access", name(access).into()),
-        ("pd", pd.unwrap_or(u32::MAX).into()),
-        ("qpn", qpn.unwrap_or(u32::MAX).into()),
-    ];
-    let site = Site { point: Point::Translation, layout: None, bytes: &[], values: &values };
-    probe.ask(&site) == Some(Action::Refuse)
-}
-
 /// A burst is sent, with `len` bytes of payload.
 #[inline]
 pub fn sent(cx: Cx, header: &Header, len: u64) -> Option<Action> {
+    if cx.1.armed(Point::PacketSent) { told_sent(cx.1, header, len) } else { None }
+}
+
+#[cold]
+fn told_sent(probe: &Probe, header: &Header, len: u64) -> Option<Action> {
     ask!(
-        cx.1,
+        probe,
         PacketSent,
         what = header.kind.name(),
         dest_qpn = header.dest_qpn,
@@ -153,11 +149,18 @@ pub fn sent(cx: Cx, header: &Header, len: u64) -> Option<Action> {
     )
 }
 
-/// A burst has come for a queue pair.
+/// A burst has come to this port.
 #[inline]
 pub fn received(cx: Cx, header: &Header, len: u64) {
+    if cx.1.armed(Point::PacketReceived) {
+        told_received(cx.1, header, len);
+    }
+}
+
+#[cold]
+fn told_received(probe: &Probe, header: &Header, len: u64) {
     at!(
-        cx.1,
+        probe,
         PacketReceived,
         what = header.kind.name(),
         qpn = header.dest_qpn,

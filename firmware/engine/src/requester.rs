@@ -6,11 +6,11 @@
 
 use firmware::Firmware;
 use firmware::qp::connection::{Awaits, Psn, Sent};
-use firmware::qp::{Qp, SendQueue, Service};
+use firmware::qp::{Qp, Service};
 use layouts::WqeOpcode;
 use mtt::Access;
 
-use crate::completion::{self, BAD_LENGTH, BAD_WQE, Failure, NO_MEMORY, RETRIES_EXCEEDED};
+use crate::completion::{BAD_LENGTH, BAD_WQE, Failure, NO_MEMORY, RETRIES_EXCEEDED};
 use crate::memory::{Owner, Payload};
 use crate::message::{Kind as Asks, Message};
 use crate::packet::{Header, Kind, Part, Reth, Tail, Transport, ack_timeout_ns};
@@ -33,9 +33,9 @@ pub fn packets(len: u64, mtu: u64) -> u32 {
     len.div_ceil(mtu).max(1) as u32
 }
 
-/// How many packets a burst may have.
-pub fn burst_packets(watched: bool, mtu: u64) -> u32 {
-    if watched { 1 } else { (BURST / mtu).max(1) as u32 }
+/// How many of the `left` packets of a message the next burst has.
+pub fn burst_packets(left: u32, mtu: u64, watched: impl FnOnce() -> bool) -> u32 {
+    if left <= 1 || watched() { left.min(1) } else { left.min((BURST / mtu).max(1) as u32) }
 }
 
 /// A header from this queue pair to its peer.
@@ -88,7 +88,7 @@ impl Engine {
             return Ok(Step::Waits);
         }
         let mtu = path_mtu(qp);
-        points::work_request(fw, cx, qpn, wqe).map_or(Ok(()), completion::faulty)?;
+        points::work_request(fw, cx, qpn, wqe)?;
         let taken = self.take_from_ring(fw, cx, qpn, wqe).ok_or(BAD_WQE)?;
         let sent = Sent { len, packets: packets(len, mtu), awaits, ..taken };
         let requester = &mut fw.qps.get_mut(qpn).ok_or(BAD_WQE)?.requester;
@@ -99,7 +99,7 @@ impl Engine {
     }
 
     /// Goes on with the oldest message of which packets are to be sent.
-    pub(crate) fn go_on(&mut self, fw: &mut Firmware, cx: Cx, qpn: u32, sq: &SendQueue) -> Step {
+    pub(crate) fn go_on(&mut self, fw: &mut Firmware, cx: Cx, qpn: u32) -> Step {
         let Some(qp) = fw.qps.get_mut(qpn) else { return Step::Empty };
         let requester = &mut qp.requester;
         let Some(sent) = requester.in_flight.get(requester.sending).copied() else {
@@ -109,11 +109,11 @@ impl Engine {
             requester.sending += 1;
             return Step::Did(0);
         }
-        let place = SendQueue { next: sent.wqe, posted: sent.wqe.wrapping_add(sent.blocks), ..*sq };
-        let Some(wqe) = Wqe::fetch(cx.0, qp, &place) else {
+        let mut wqe = Wqe::default();
+        if wqe.fetch_again(cx.0, qp, &sent).is_none() {
             self.break_down(fw, cx, qpn, "its buffer is not mapped");
             return Step::Did(WQE_COST);
-        };
+        }
         // The guest may have written over it since.
         match Message::parse(qp.service, &wqe) {
             Some(Ok(message)) if wqe.opcode() == sent.opcode && !wqe.malformed => {
@@ -156,8 +156,8 @@ impl Engine {
         let done = u64::from(sent.sent) * mtu;
         let (psn, packets, len, kind) = match message.kind {
             Asks::Send(tail) | Asks::Write { tail, .. } => {
-                let most = burst_packets(self.wire.is_watched(cx.1), mtu);
-                let packets = (sent.packets - sent.sent).min(most);
+                let left = sent.packets - sent.sent;
+                let packets = burst_packets(left, mtu, || self.wire.is_watched(cx.1));
                 let last = sent.sent + packets == sent.packets;
                 let part = Part {
                     first: sent.sent == 0,

@@ -85,9 +85,7 @@ impl Engine {
         let requester = &qp.requester;
         match qp.state {
             State::Rts if requester.rnr_wait => Step::Waits,
-            State::Rts if requester.sending < requester.in_flight.len() => {
-                self.go_on(fw, cx, qpn, &sq)
-            }
+            State::Rts if requester.sending < requester.in_flight.len() => self.go_on(fw, cx, qpn),
             State::SqError | State::Error if !requester.in_flight.is_empty() => {
                 self.flush_in_flight(fw, cx, qpn)
             }
@@ -101,10 +99,12 @@ impl Engine {
     /// Begins the WQE that is next in the ring.
     fn begin(&mut self, fw: &mut Firmware, cx: Cx, qpn: u32, sq: &SendQueue) -> Step {
         let Some(qp) = fw.qps.get(qpn) else { return Step::Empty };
-        let Some(wqe) = Wqe::fetch(cx.0, qp, sq) else {
+        let mut wqe = Wqe::default();
+        let posted = sq.posted.wrapping_sub(sq.next);
+        if wqe.fetch(cx.0, qp, sq, sq.next, posted).is_none() {
             self.break_down(fw, cx, qpn, "its buffer is not mapped");
             return Step::Did(WQE_COST);
-        };
+        }
         if qp.state != State::Rts {
             // What is flushed has failed already.
             let _ = points::work_request(fw, cx, qpn, &wqe);
@@ -113,10 +113,11 @@ impl Engine {
         }
         let requester = &qp.requester;
         let ordered = match wqe.ctrl().fence() {
+            _ if requester.in_flight.is_empty() => true,
             // One that a fault lets fail is the oldest then.
-            _ if cx.1.asks(Point::WorkRequest) => requester.in_flight.is_empty(),
+            _ if cx.1.asks(Point::WorkRequest) => false,
             FENCE_NONE => true,
-            FENCE_STRONG_ORDER => requester.in_flight.is_empty(),
+            FENCE_STRONG_ORDER => false,
             _ => requester.reads == 0,
         };
         if !ordered || requester.in_flight.len() >= MOST_IN_FLIGHT {
@@ -154,7 +155,7 @@ impl Engine {
         if let Some(message) = Message::parse(service, wqe) {
             return self.begin_message(fw, cx, qpn, wqe, &message?);
         }
-        points::work_request(fw, cx, qpn, wqe).map_or(Ok(()), completion::faulty)?;
+        points::work_request(fw, cx, qpn, wqe)?;
         let moved = match opcode {
             WqeOpcode::NOP => 0,
             WqeOpcode::UMR if !service.is_datagram() => {

@@ -72,10 +72,10 @@ impl Wire {
     }
 
     /// What happens to a packet that is sent now.
-    pub fn fate(&mut self, header: &Header, payload: &Payload) -> Fate {
+    pub fn fate(&mut self, header: &Header, len: u64) -> Fate {
         match &mut self.cable {
             None => Fate::Arrives,
-            Some(cable) => cable.fate(header, payload.len()),
+            Some(cable) => cable.fate(header, len),
         }
     }
 
@@ -136,10 +136,11 @@ impl Engine {
         header: &Header,
         payload: Payload,
     ) -> Result<(), SourceGone> {
-        let fault = points::sent(cx, header, payload.len()).and_then(fate_of);
-        let octets = header.overhead() + payload.len();
+        let len = payload.len();
+        let fault = points::sent(cx, header, len).and_then(fate_of);
+        let octets = header.overhead() + len;
         fw.port.counters.transmitted_unicast.add(header.packets.into(), octets);
-        match fault.unwrap_or_else(|| self.wire.fate(header, &payload)) {
+        match fault.unwrap_or_else(|| self.wire.fate(header, len)) {
             Fate::Arrives => self.arrive(fw, cx, header, payload),
             Fate::Lost => {
                 self.lose(
@@ -189,10 +190,10 @@ impl Engine {
             self.lose(what, "nobody else is on this fabric");
             return Ok(());
         }
-        fw.port
-            .counters
-            .received_unicast
-            .add(header.packets.into(), header.overhead() + payload.len());
+        let len = payload.len();
+        let octets = header.overhead() + len;
+        fw.port.counters.received_unicast.add(header.packets.into(), octets);
+        points::received(cx, header, len);
         let fits = fw.qps.get(header.dest_qpn).is_some_and(|qp| {
             let index = qp.context().primary_address_path().pkey_index();
             qp.state.receives()
@@ -203,7 +204,6 @@ impl Engine {
             self.lose(what, "no queue pair takes it");
             return Ok(());
         }
-        points::received(cx, header, payload.len());
         if header.kind.is_answer() {
             self.answered(fw, cx, header, payload)
         } else {

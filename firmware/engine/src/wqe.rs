@@ -1,6 +1,7 @@
 //! One send WQE: copied out of the ring once, judged in the copy.
 
 use dma::Bus;
+use firmware::qp::connection::Sent;
 use firmware::qp::{LOG_WQEBB, Qp, SendQueue};
 use layouts::{WqeCtrlSeg, WqeDataSeg, WqeInlineSeg, WqeOpcode};
 
@@ -29,35 +30,51 @@ pub struct Wqe {
     pub malformed: bool,
 }
 
+impl Default for Wqe {
+    fn default() -> Self {
+        Self { short: [0; SHORT], long: Vec::new(), len: BLOCK, blocks: 1, malformed: false }
+    }
+}
+
 impl Wqe {
-    /// Copies the WQE at `sq.next`, of those that are posted up to `sq.posted`. None: the ring is
-    /// not mapped.
-    pub fn fetch(bus: &dyn Bus, qp: &Qp, sq: &SendQueue) -> Option<Self> {
-        let posted = sq.posted.wrapping_sub(sq.next);
-        let mut wqe =
-            Self { short: [0; SHORT], long: Vec::new(), len: BLOCK, blocks: 1, malformed: false };
-        let (first, rest) = wqe.short.split_at_mut(BLOCK);
-        qp.read_send(bus, sq, sq.next, first)?;
+    /// Copies the WQE that begins at basic block `at` of the ring, of which `posted` are posted from
+    /// there on. None: the ring is not mapped. (It fills what it is called on, which is too long to be
+    /// handed up from here for every WQE.)
+    pub fn fetch(
+        &mut self,
+        bus: &dyn Bus,
+        qp: &Qp,
+        sq: &SendQueue,
+        at: u16,
+        posted: u16,
+    ) -> Option<()> {
+        let (first, rest) = self.short.split_at_mut(BLOCK);
+        qp.read_send(bus, sq, at, first)?;
         let len = usize::from(WqeCtrlSeg(&*first).ds()) * UNIT;
         let blocks = len.div_ceil(BLOCK) as u16;
         if len < UNIT || blocks > posted {
-            wqe.malformed = true;
-            return Some(wqe);
+            self.malformed = true;
+            return Some(());
         }
-        wqe.len = len;
-        wqe.blocks = blocks;
+        self.len = len;
+        self.blocks = blocks;
         if blocks > 1 {
             let rest = if len <= SHORT {
                 rest.get_mut(..len - BLOCK)?
             } else {
-                wqe.long = vec![0; len];
-                let (start, rest) = wqe.long.split_at_mut_checked(BLOCK)?;
+                self.long = vec![0; len];
+                let (start, rest) = self.long.split_at_mut_checked(BLOCK)?;
                 start.copy_from_slice(first);
                 rest
             };
-            qp.read_send(bus, sq, sq.next.wrapping_add(1), rest)?;
+            qp.read_send(bus, sq, at.wrapping_add(1), rest)?;
         }
-        Some(wqe)
+        Some(())
+    }
+
+    /// Copies the WQE of a work request in flight again. None: the ring is not mapped.
+    pub fn fetch_again(&mut self, bus: &dyn Bus, qp: &Qp, sent: &Sent) -> Option<()> {
+        self.fetch(bus, qp, qp.sq.as_ref()?, sent.wqe, sent.blocks)
     }
 
     /// Its control segment.
@@ -183,9 +200,9 @@ mod tests {
     use super::*;
 
     fn wqe(bytes: &[u8]) -> Wqe {
-        let (mut short, long) = ([0; SHORT], Vec::new());
-        short[..bytes.len()].copy_from_slice(bytes);
-        Wqe { short, long, len: bytes.len(), blocks: 1, malformed: false }
+        let mut wqe = Wqe { len: bytes.len(), ..Wqe::default() };
+        wqe.short[..bytes.len()].copy_from_slice(bytes);
+        wqe
     }
 
     fn inline(bytes: &mut [u8], len: u16) {

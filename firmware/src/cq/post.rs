@@ -9,7 +9,7 @@
 //! request that it has answered already, and answering it again costs one event.
 
 use dma::Bus;
-use layouts::{CqDoorbell, CqDoorbellRecord, Cqe64, CqeOpcode, ErrCqe, EventType, LayoutInfo};
+use layouts::{CqDoorbell, CqDoorbellRecord, Cqe64, CqeOpcode, ErrCqe, EventType};
 use probe::{Action, Counter, Point, Probe, Site, Value};
 
 use super::{Armed, Cq, Health};
@@ -174,12 +174,15 @@ pub fn post(
         fail(fw, cx, cqn, Health::Overrun, OVERRUN);
         return Err(Lost);
     }
-    let twice = match faulty(probe, cqn, cq.producer, &mut entry) {
-        Some(Action::Lose) => return Ok(None),
-        action => action == Some(Action::Twice),
+    let watched = probe.armed(Point::Completion);
+    let copies = match watched {
+        true => faulty(probe, cqn, cq.producer, &mut entry),
+        false => Copies::One,
     };
-    let opcode = CqeOpcode(entry.opcode());
-    let failed = matches!(opcode, CqeOpcode::REQ_ERR | CqeOpcode::RESP_ERR);
+    if copies == Copies::None {
+        return Ok(None);
+    }
+    let failed = is_error(&entry);
     if !failed {
         // An entry in error has its syndrome there.
         entry.set_timestamp(ticks);
@@ -188,15 +191,14 @@ pub fn post(
         fail(fw, cx, cqn, Health::WriteFailed, ACCESS);
         return Err(Lost);
     }
-    if twice && !cq.is_full(bus) {
+    if copies == Copies::Two && !cq.is_full(bus) {
         cq.producer = cq.producer.wrapping_add(1) & INDEX_MASK;
         // Where the first could be written the second can.
         let _ = cq.write(bus, &mut entry, data);
     }
     probe.count(Counter::Cqe);
-    let info = if failed { &ErrCqe::INFO } else { &Cqe64::INFO };
-    if probe.armed(Point::Completion) {
-        probe.tell(&site(info, &entry.0, &values(cqn, cq.producer, entry.qpn())));
+    if watched {
+        told(probe, cqn, cq.producer, &entry);
     }
     if entry.se() || failed {
         cq.last_solicited = Some(cq.producer);
@@ -206,30 +208,45 @@ pub fn post(
     Ok(tell(fw, cx, cqn, due))
 }
 
+fn is_error(entry: &Cqe64<[u8; ENTRY]>) -> bool {
+    matches!(CqeOpcode(entry.opcode()), CqeOpcode::REQ_ERR | CqeOpcode::RESP_ERR)
+}
+
+/// How often an entry is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copies {
+    None,
+    One,
+    Two,
+}
+
 /// What a fault makes of an entry, before it is written.
-fn faulty(probe: &Probe, cqn: u32, index: u32, entry: &mut Cqe64<[u8; ENTRY]>) -> Option<Action> {
-    if !probe.asks(Point::Completion) {
-        return None;
+#[cold]
+fn faulty(probe: &Probe, cqn: u32, index: u32, entry: &mut Cqe64<[u8; ENTRY]>) -> Copies {
+    match probe.ask(&site(entry, &values(cqn, index, entry))) {
+        Some(Action::Set(patches)) => {
+            probe::apply(&patches, &mut entry.0);
+            Copies::One
+        }
+        Some(Action::Lose) => Copies::None,
+        Some(Action::Twice) => Copies::Two,
+        _ => Copies::One,
     }
-    let failed = matches!(CqeOpcode(entry.opcode()), CqeOpcode::REQ_ERR | CqeOpcode::RESP_ERR);
-    let info = if failed { &ErrCqe::INFO } else { &Cqe64::INFO };
-    let action = probe.ask(&site(info, &entry.0, &values(cqn, index, entry.qpn())));
-    if let Some(Action::Set(patches)) = &action {
-        probe::apply(patches, &mut entry.0);
-    }
-    action
 }
 
-fn values(cqn: u32, index: u32, qpn: u32) -> [(&'static str, Value); 3] {
-    [("cqn", cqn.into()), ("index", index.into()), ("qpn", qpn.into())]
+/// An entry was written.
+#[cold]
+fn told(probe: &Probe, cqn: u32, index: u32, entry: &Cqe64<[u8; ENTRY]>) {
+    probe.tell(&site(entry, &values(cqn, index, entry)));
 }
 
-fn site<'a>(
-    info: &'static LayoutInfo,
-    bytes: &'a [u8],
-    values: &'a [(&'static str, Value)],
-) -> Site<'a> {
-    Site { point: Point::Completion, layout: Some(info), bytes, values }
+fn values(cqn: u32, index: u32, entry: &Cqe64<[u8; ENTRY]>) -> [(&'static str, Value); 3] {
+    [("cqn", cqn.into()), ("index", index.into()), ("qpn", entry.qpn().into())]
+}
+
+fn site<'a>(entry: &'a Cqe64<[u8; ENTRY]>, values: &'a [(&'static str, Value)]) -> Site<'a> {
+    let info = if is_error(entry) { &ErrCqe::INFO } else { &Cqe64::INFO };
+    Site { point: Point::Completion, layout: Some(info), bytes: &entry.0, values }
 }
 
 /// The time as the device's internal timer shows it.
