@@ -1,6 +1,7 @@
 //! What a run is asked to be.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -18,6 +19,18 @@ pub enum Kernel {
     Latest,
     /// A bzImage or a vmlinux of one's own.
     File(PathBuf),
+}
+
+impl fmt::Display for Kernel {
+    /// As it is written on a command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::V6_1 => f.write_str("6.1"),
+            Self::V6_12 => f.write_str("6.12"),
+            Self::Latest => f.write_str("latest"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
 }
 
 impl FromStr for Kernel {
@@ -117,6 +130,8 @@ pub struct Options {
     pub gdb: bool,
     /// Panic at the first WARN.
     pub panic_on_warn: bool,
+    /// A guest with damage that may hang it runs on: the caller judges that, not the time limit for it.
+    pub goes_on_damaged: bool,
     /// Programs for the guest.
     pub programs: Vec<GuestProgram>,
     /// What runs in it.
@@ -139,6 +154,7 @@ impl Options {
             qemu_arguments: Vec::new(),
             gdb: false,
             panic_on_warn: false,
+            goes_on_damaged: false,
             programs: Vec::new(),
             job,
         }

@@ -1,10 +1,12 @@
 //! The program `mlx5emu`: one file a subcommand.
 
 mod cache;
+mod campaign;
 mod config;
 mod ctl;
 mod demonstration;
 mod explain;
+mod guest;
 mod output;
 mod qemu_args;
 mod replay;
@@ -44,6 +46,8 @@ enum Command {
     Run(run::Run),
     /// Run a command and tell what its verbs calls did, from the library to the card
     Explain(explain::Explain),
+    /// Fail every step of the guest's driver in every way, and look for damage
+    Campaign(campaign::Campaign),
     /// Ask a running card
     Ctl(ctl::Ctl),
     /// Show a trace
@@ -54,7 +58,7 @@ enum Command {
     Cache(cache::Cache),
 }
 
-/// Exit status of `run` and `explain` when they could not start, a bad option among the reasons.
+/// Exit status of `run`, `explain` and `campaign` when they could not start, a bad option among the reasons.
 const CANNOT_START: u8 = 125;
 /// Exit status of the other commands for bad usage.
 const USAGE: u8 = 2;
@@ -80,6 +84,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Run(run) => run.run(),
         Command::Explain(explain) => explain.run(),
+        Command::Campaign(campaign) => campaign.run(),
         Command::Ctl(ctl) => ctl.run(),
         Command::Trace(trace) => trace.run(),
         Command::Replay(replay) => replay.run(),
@@ -103,7 +108,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let line = line.strip_prefix("error: ").unwrap_or(&line);
     eprintln!("mlx5emu: {line} (see mlx5emu --help)");
     let command = std::env::args().skip(1).find(|word| !word.starts_with('-'));
-    let starts_a_guest = matches!(command.as_deref(), Some("run" | "explain"));
+    let starts_a_guest = matches!(command.as_deref(), Some("run" | "explain" | "campaign"));
     ExitCode::from(if starts_a_guest { CANNOT_START } else { USAGE })
 }
 
