@@ -55,8 +55,28 @@ pub struct Eqs {
     table: Table<Eq>,
     /// Events lost because a queue was full or out of reach.
     pub lost: u64,
-    /// Events that faults keep back, and their queues.
-    late: Held<(u32, [u8; EQE])>,
+    /// What faults keep back.
+    late: Held<Late>,
+}
+
+/// What faults keep back.
+#[derive(Debug)]
+enum Late {
+    /// An event, and its queue.
+    Event(u32, [u8; EQE]),
+    /// The owner byte of an entry that was written without, and where it is.
+    Owner(u64, u8),
+}
+
+/// How an entry is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// As it should be.
+    Plain,
+    /// Although the queue is full.
+    Over,
+    /// Its owner byte is right so many ns later.
+    OwnerLate(u64),
 }
 
 impl Eqs {
@@ -114,23 +134,31 @@ impl Eqs {
             None => {}
             Some(Action::Lose) => return,
             Some(Action::Set(patches)) => probe::apply(&patches, &mut bytes),
-            Some(Action::Twice) => self.write(cx, eqn, bytes),
+            Some(Action::Twice) => self.write(cx, eqn, bytes, How::Plain),
+            Some(Action::Overwrite) => return self.write(cx, eqn, bytes, How::Over),
+            Some(Action::OwnerLate(ns)) => return self.write(cx, eqn, bytes, How::OwnerLate(ns)),
             Some(action) => {
                 if let Some(until) = Until::asked(&action, probe.now())
-                    && self.late.push(until, (eqn, bytes)).is_ok()
+                    && self.late.push(until, Late::Event(eqn, bytes)).is_ok()
                 {
                     return;
                 }
             }
         }
-        self.write(cx, eqn, bytes);
+        self.write(cx, eqn, bytes, How::Plain);
     }
 
     /// Writes an entry.
-    fn write(&mut self, (bus, probe): (&dyn Bus, &Probe), eqn: u32, mut bytes: [u8; EQE]) {
+    fn write(
+        &mut self,
+        (bus, probe): (&dyn Bus, &Probe),
+        eqn: u32,
+        mut bytes: [u8; EQE],
+        how: How,
+    ) {
         let Some(eq) = self.table.get_mut(eqn) else { return };
         let event = EventType(Eqe(&bytes[..]).r#type());
-        if eq.pending() >= 1 << eq.log_size {
+        if eq.pending() >= 1 << eq.log_size && how != How::Over {
             self.lost += 1;
             probe.mistake("event queue overflow", || {
                 format!("EQ {eqn} is full ({} entries): {event} event lost", 1u32 << eq.log_size)
@@ -138,12 +166,20 @@ impl Eqs {
             return;
         }
         let slots = (1u64 << eq.log_size) - 1;
-        bytes[OWNER_AT] = eq.owner();
+        let owner = eq.owner();
+        bytes[OWNER_AT] = if let How::OwnerLate(_) = how { owner ^ 1 } else { owner };
         let written = eq.ring.entry(u64::from(eq.producer) & slots, LOG_EQE).and_then(|at| {
             // The owner bit last: it hands the entry to the driver (mlx5_eq_async_int and
             // next_eqe_sw read the rest only after it).
             bus.write(at, &bytes[..OWNER_AT]).ok()?;
-            bus.write(at + OWNER_AT as u64, &bytes[OWNER_AT..]).ok()
+            bus.write(at + OWNER_AT as u64, &bytes[OWNER_AT..]).ok()?;
+            if let How::OwnerLate(ns) = how {
+                let until = Until::Time(probe.now().saturating_add(ns));
+                let late = Late::Owner(at + OWNER_AT as u64, owner);
+                // Without room for it the entry never becomes right.
+                let _ = self.late.push(until, late);
+            }
+            Some(())
         });
         if written.is_none() {
             self.lost += 1;
@@ -161,8 +197,12 @@ impl Eqs {
 
     /// Writes events that faults have kept back and whose time has come.
     pub fn go_on(&mut self, cx: (&dyn Bus, &Probe)) {
-        while let Some((eqn, bytes)) = self.late.due(cx.1.now()) {
-            self.write(cx, eqn, bytes);
+        while let Some(late) = self.late.due(cx.1.now()) {
+            match late {
+                Late::Event(eqn, bytes) => self.write(cx, eqn, bytes, How::Plain),
+                // The queue may be gone: then this is what a card does that does not know it.
+                Late::Owner(at, owner) => drop(cx.0.write(at, &[owner])),
+            }
         }
     }
 

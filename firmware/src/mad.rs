@@ -110,23 +110,23 @@ fn node_info(fw: &Firmware, smp: &mut Smp<&mut [u8]>) {
 
 fn port_info(fw: &Firmware, smp: &mut Smp<&mut [u8]>) {
     const MTU_4096: u8 = 5;
-    const WIDTH_4X: u8 = 2;
-    const SPEED_HDR: u8 = 4;
     let mut info = smp.port_info_mut();
     info.set_gid_prefix(fw.port.prefix());
     info.set_lid(fw.port.identity.lid);
     info.set_master_sm_lid(fw.port.identity.lid);
     info.set_capability_mask(fw.port.capability_mask);
     info.set_local_port_num(1);
-    info.set_link_width_enabled(WIDTH_4X);
-    info.set_link_width_supported(WIDTH_4X);
-    info.set_link_width_active(WIDTH_4X);
-    info.set_link_speed_supported(1);
-    info.set_link_speed_active(1);
-    info.set_link_speed_enabled(1);
-    info.set_link_speed_ext_supported(SPEED_HDR);
-    info.set_link_speed_ext_enabled(SPEED_HDR);
-    info.set_link_speed_ext_active(SPEED_HDR);
+    let (width, speed, extended) = port::Link::BEST.port_info();
+    info.set_link_width_enabled(width);
+    info.set_link_width_supported(width);
+    info.set_link_speed_supported(speed);
+    info.set_link_speed_enabled(speed);
+    info.set_link_speed_ext_supported(extended);
+    info.set_link_speed_ext_enabled(extended);
+    let (width, speed, extended) = fw.port.link.port_info();
+    info.set_link_width_active(width);
+    info.set_link_speed_active(speed);
+    info.set_link_speed_ext_active(extended);
     let (state, physical) = fw.port.state();
     info.set_port_state(state);
     info.set_port_physical_state(physical);

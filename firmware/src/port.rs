@@ -57,6 +57,40 @@ pub struct Identity {
     pub lid: u16,
 }
 
+/// How fast the link is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// Speed of a lane: SDR 0, DDR 1, QDR 2, FDR 4, EDR 5, HDR 6.
+    pub speed: u8,
+    /// Lanes: 1, 2, 4 or 8.
+    pub width: u8,
+}
+
+impl Link {
+    /// What the port is made for.
+    pub const BEST: Self = Self { speed: 6, width: 4 };
+
+    /// PortInfo's LinkWidthActive, LinkSpeedActive and LinkSpeedExtActive (IBA 14.2.5.6).
+    pub fn port_info(self) -> (u8, u8, u8) {
+        let width = match self.width {
+            1 => 1,
+            2 => 16,
+            8 => 4,
+            _ => 2,
+        };
+        // The fast ones are extended speeds, and the plain one says nothing then.
+        match self.speed {
+            0..=2 => (width, 1 << self.speed, 0),
+            _ => (width, 1, 1 << self.speed.saturating_sub(4)),
+        }
+    }
+
+    /// Bits of the register PTYS: width and speed.
+    pub fn ptys(self) -> (u16, u16) {
+        (self.width.into(), 1 << self.speed)
+    }
+}
+
 /// The port's state.
 #[derive(Debug)]
 pub struct Port {
@@ -68,6 +102,8 @@ pub struct Port {
     pub description: [u8; 64],
     /// Something is at the other end. Only a fault takes it away.
     pub up: bool,
+    /// How fast it is. Only a fault makes it slower.
+    pub link: Link,
     /// What went through it.
     pub counters: PortCounters,
     /// Multicast groups.
@@ -85,6 +121,7 @@ impl Port {
             capability_mask: CAPABILITY_MASK,
             description,
             up: true,
+            link: Link::BEST,
             counters: PortCounters::default(),
             multicast: Groups::default(),
         }

@@ -77,10 +77,8 @@ fn node_desc(fw: &mut Firmware, read: bool, data: &mut [u8]) -> Result<(), CmdEr
 
 /// PTYS: what kind of link it is and how fast. Widths are bits: 1x, 2x, 4x; speeds as well, and
 /// the driver takes the operational one as the InfiniBand speed code (HDR: 64).
-fn ptys(_fw: &mut Firmware, read: bool, data: &mut [u8]) -> Result<(), CmdError> {
+fn ptys(fw: &mut Firmware, read: bool, data: &mut [u8]) -> Result<(), CmdError> {
     const INFINIBAND: u8 = 1;
-    const WIDTH_4X: u16 = 1 << 2;
-    const SPEED_HDR: u16 = 1 << 6;
     read_only(read)?;
     let (port, mask) = (PtysReg(&*data).local_port(), PtysReg(&*data).proto_mask());
     port::own_port(port)?;
@@ -89,12 +87,14 @@ fn ptys(_fw: &mut Firmware, read: bool, data: &mut [u8]) -> Result<(), CmdError>
     reg.set_local_port(port);
     reg.set_proto_mask(mask);
     if mask & INFINIBAND != 0 {
-        reg.set_ib_link_width_capability(WIDTH_4X);
-        reg.set_ib_link_width_admin(WIDTH_4X);
-        reg.set_ib_link_width_oper(WIDTH_4X);
-        reg.set_ib_proto_capability(SPEED_HDR);
-        reg.set_ib_proto_admin(SPEED_HDR);
-        reg.set_ib_proto_oper(SPEED_HDR);
+        let (width, speed) = port::Link::BEST.ptys();
+        reg.set_ib_link_width_capability(width);
+        reg.set_ib_link_width_admin(width);
+        reg.set_ib_proto_capability(speed);
+        reg.set_ib_proto_admin(speed);
+        let (width, speed) = fw.port.link.ptys();
+        reg.set_ib_link_width_oper(width);
+        reg.set_ib_proto_oper(speed);
     }
     Ok(())
 }

@@ -36,6 +36,12 @@ pub enum Action {
     Twice,
     /// It is refused, as if what it needs were not there.
     Refuse,
+    /// Only so many bytes, the first, are read or written.
+    Torn(u64),
+    /// It is written although there is no room.
+    Overwrite,
+    /// It is written with the owner bit of before; so many ns later that is put right.
+    OwnerLate(u64),
     /// An interrupt has another vector.
     Vector(u16),
     /// A work request fails.
@@ -77,6 +83,22 @@ pub fn apply(patches: &[Patch], bytes: &mut [u8]) {
     }
 }
 
+/// The same, where the bytes begin at byte `offset` of the structure. What does not lie in them is
+/// left out.
+pub fn apply_at(patches: &[Patch], offset: u64, bytes: &mut [u8]) {
+    let first = offset.saturating_mul(8);
+    for patch in patches {
+        for n in 0..patch.width {
+            let at = ((patch.bit + n) as u64).checked_sub(first).map(|at| at as usize);
+            let Some((at, byte)) = at.and_then(|at| Some((at, bytes.get_mut(at / 8)?))) else {
+                continue;
+            };
+            let (bit, mask) = (patch.value >> (patch.width - 1 - n) & 1, 0x80 >> (at % 8));
+            *byte = if bit == 1 { *byte | mask } else { *byte & !mask };
+        }
+    }
+}
+
 /// What a rule has decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
@@ -90,4 +112,29 @@ pub struct Verdict {
 pub trait Judge: fmt::Debug + Send {
     /// Something happens at a point. `now` is the function's clock in ns.
     fn decide(&self, now: u64, site: &Site<'_>) -> Option<Verdict>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_structure_gets_its_part_of_the_values() {
+        let patches = [
+            Patch { bit: 60, width: 8, value: 0xa5 },
+            Patch { bit: 100, width: 1, value: 1 },
+            Patch { bit: 66, width: 1, value: 1 },
+        ];
+        let mut whole = [0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0x0f, 0, 0, 0, 0, 0, 0, 0];
+        let parts = whole;
+        apply(&patches, &mut whole);
+        for size in [1, 2, 4, 8] {
+            let mut parts = parts;
+            for (n, part) in parts.chunks_mut(size).enumerate() {
+                apply_at(&patches, (n * size) as u64, part);
+            }
+            assert_eq!(parts, whole, "{size} bytes at a time");
+        }
+        apply_at(&patches, u64::MAX, &mut whole);
+    }
 }

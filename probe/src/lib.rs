@@ -23,7 +23,7 @@ use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-pub use action::{Action, Defect, Judge, Patch, Verdict, apply};
+pub use action::{Action, Defect, Judge, Patch, Verdict, apply, apply_at};
 pub use counters::Counter;
 pub use held::{Held, Until};
 pub use point::{Point, Points};

@@ -10,6 +10,7 @@
 mod config;
 mod doorbell;
 mod inspect;
+mod late;
 mod observed;
 mod trouble;
 
@@ -23,7 +24,7 @@ use firmware::dispatch::CommandExecutor;
 use firmware::profile;
 use firmware::{Firmware, port};
 use layouts::EventType;
-use probe::{Probe, at};
+use probe::{Action, Probe, ask, at};
 
 pub use config::{Config, Identity, Limits, Link, Profile};
 pub use trouble::Unfired;
@@ -104,7 +105,11 @@ impl Function {
         } else {
             data.fill(0);
         }
-        at!(self.probe, RegisterRead, (None, data), offset = offset);
+        if let Some(Action::Set(patches)) =
+            ask!(self.probe, RegisterRead, (None, data), offset = offset)
+        {
+            probe::apply_at(&patches, offset, data);
+        }
     }
 
     /// Writes BAR0. What a doorbell sets going is done by [`Self::poll`].
@@ -122,7 +127,7 @@ impl Function {
             self.commands.write(&self.probe, offset, data, events);
         } else {
             let Self { firmware, engine, doorbells, trouble, probe, .. } = self;
-            Observed::during(bus, probe, &trouble.interrupts, |bus| {
+            Observed::during(bus, probe, &trouble.late, |bus| {
                 doorbells.write(firmware, engine, (bus, probe), offset, data);
             });
         }
@@ -137,9 +142,8 @@ impl Function {
         if trouble.off_bus {
             return trouble.deadline().map_or(Wake::Idle, Wake::At);
         }
-        let interrupts = &trouble.interrupts;
-        let more = Observed::during(bus, probe, interrupts, |bus| {
-            observed::late_interrupts(bus, probe, interrupts);
+        trouble.late.go_on(bus, probe);
+        let more = Observed::during(bus, probe, &trouble.late, |bus| {
             firmware.eqs.go_on((bus, probe));
             doorbells.go_on(firmware, engine, (bus, probe));
             let left = run_commands(commands, firmware, (bus, probe));
@@ -234,7 +238,7 @@ impl Function {
         self.commands.release(rule, now)
             + self.firmware.eqs.release_late(rule, now)
             + self.doorbells.release(rule, now)
-            + self.trouble.interrupts.get_mut().release(rule, now)
+            + self.trouble.late.release(rule, now)
     }
 }
 

@@ -1,9 +1,9 @@
 //! The bus while somebody wants to know what goes over it.
 
-use std::cell::RefCell;
-
 use dma::{Bus, Dma, DmaError};
-use probe::{Action, Held, Point, Points, Probe, Site, Until, Value, ask};
+use probe::{Action, Point, Points, Probe, Site, Until, Value, ask};
+
+use crate::late::Late;
 
 /// What goes over a bus.
 const ALL: Points = Points::of(&[
@@ -18,16 +18,8 @@ const ALL: Points = Points::of(&[
 pub struct Observed<'a> {
     bus: &'a dyn Bus,
     probe: &'a Probe,
-    /// Interrupts that faults keep back.
-    late: &'a RefCell<Held<u16>>,
-}
-
-/// Sends interrupts that faults have kept back and whose time has come.
-pub fn late_interrupts(bus: &dyn Bus, probe: &Probe, late: &RefCell<Held<u16>>) {
-    loop {
-        let Some(vector) = late.borrow_mut().due(probe.now()) else { return };
-        bus.interrupt(vector);
-    }
+    /// What faults keep back.
+    late: &'a Late,
 }
 
 impl Observed<'_> {
@@ -35,20 +27,27 @@ impl Observed<'_> {
     pub fn during<T>(
         bus: &dyn Bus,
         probe: &Probe,
-        late: &RefCell<Held<u16>>,
+        late: &Late,
         then: impl FnOnce(&dyn Bus) -> T,
     ) -> T {
         if probe.armed_any(ALL) { then(&Observed { bus, probe, late }) } else { then(bus) }
     }
 
-    /// Whether a fault refuses an access.
-    fn refused<const N: usize>(&self, point: Point, values: [(&'static str, u64); N]) -> bool {
+    /// What a fault makes of an access.
+    fn fault<const N: usize>(
+        &self,
+        point: Point,
+        values: [(&'static str, u64); N],
+    ) -> Option<Action> {
         if !self.probe.asks(point) {
-            return false;
+            return None;
         }
         let values = values.map(|(name, number)| (name, Value::Number(number)));
-        let site = Site { point, layout: None, bytes: &[], values: &values };
-        self.probe.ask(&site) == Some(Action::Refuse)
+        self.probe.ask(&Site { point, layout: None, bytes: &[], values: &values })
+    }
+
+    fn until(&self, action: &Action) -> Option<Until> {
+        Until::asked(action, self.probe.now())
     }
 }
 
@@ -93,9 +92,14 @@ fn reason(error: &DmaError) -> &'static str {
 impl Dma for Observed<'_> {
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), DmaError> {
         let len = buf.len() as u64;
-        let outcome = match self.refused(Point::DmaRead, [("addr", addr), ("len", len)]) {
-            true => Err(DmaError::Unmapped { addr, len }),
-            false => self.bus.read(addr, buf),
+        let outcome = match self.fault(Point::DmaRead, [("addr", addr), ("len", len)]) {
+            Some(Action::Refuse) => Err(DmaError::Unmapped { addr, len }),
+            Some(Action::Torn(most)) => {
+                let (now, never) = buf.split_at_mut(most.min(len) as usize);
+                never.fill(0);
+                self.bus.read(addr, now)
+            }
+            _ => self.bus.read(addr, buf),
         };
         let data = if outcome.is_ok() { &*buf } else { &[] };
         self.tell(Point::DmaRead, data, [("addr", addr), ("len", len)], &outcome);
@@ -104,9 +108,17 @@ impl Dma for Observed<'_> {
 
     fn write(&self, addr: u64, data: &[u8]) -> Result<(), DmaError> {
         let len = data.len() as u64;
-        let outcome = match self.refused(Point::DmaWrite, [("addr", addr), ("len", len)]) {
-            true => Err(DmaError::Unmapped { addr, len }),
-            false => self.bus.write(addr, data),
+        let outcome = match self.fault(Point::DmaWrite, [("addr", addr), ("len", len)]) {
+            None => self.bus.write(addr, data),
+            Some(Action::Refuse) => Err(DmaError::Unmapped { addr, len }),
+            Some(Action::Lose) => Ok(()),
+            Some(Action::Torn(most)) => {
+                self.bus.write(addr, data.get(..most.min(len) as usize).unwrap_or(data))
+            }
+            Some(action) => match self.until(&action) {
+                Some(until) if self.late.write(until, addr, data.to_vec()) => Ok(()),
+                _ => self.bus.write(addr, data),
+            },
         };
         self.tell(Point::DmaWrite, data, [("addr", addr), ("len", len)], &outcome);
         outcome
@@ -114,18 +126,33 @@ impl Dma for Observed<'_> {
 
     fn copy(&self, src: u64, dst: u64, len: u64) -> Result<(), DmaError> {
         let values = [("src", src), ("dst", dst), ("len", len)];
-        let outcome = match self.refused(Point::DmaCopy, values) {
-            true => Err(DmaError::Unmapped { addr: src, len }),
-            false => self.bus.copy(src, dst, len),
+        let outcome = match self.fault(Point::DmaCopy, values) {
+            None => self.bus.copy(src, dst, len),
+            Some(Action::Refuse) => Err(DmaError::Unmapped { addr: src, len }),
+            Some(Action::Lose) => Ok(()),
+            Some(Action::Torn(most)) => self.bus.copy(src, dst, most.min(len)),
+            Some(action) => match self.until(&action).filter(|_| self.late.has_room(len)) {
+                // What is copied is what is there now.
+                Some(until) => {
+                    let mut data = vec![0; len as usize];
+                    self.bus.read(src, &mut data).and_then(|()| {
+                        if self.late.write(until, dst, data) {
+                            return Ok(());
+                        }
+                        self.bus.copy(src, dst, len)
+                    })
+                }
+                None => self.bus.copy(src, dst, len),
+            },
         };
         self.tell(Point::DmaCopy, &[], values, &outcome);
         outcome
     }
 
     fn compare_exchange(&self, addr: u64, old: [u8; 8], new: [u8; 8]) -> Result<[u8; 8], DmaError> {
-        let outcome = match self.refused(Point::DmaExchange, [("addr", addr)]) {
-            true => Err(DmaError::Unmapped { addr, len: 8 }),
-            false => self.bus.compare_exchange(addr, old, new),
+        let outcome = match self.fault(Point::DmaExchange, [("addr", addr)]) {
+            Some(Action::Refuse) => Err(DmaError::Unmapped { addr, len: 8 }),
+            _ => self.bus.compare_exchange(addr, old, new),
         };
         // As numbers of big-endian bytes, which is how work requests have them.
         let values = [
@@ -150,9 +177,8 @@ impl Bus for Observed<'_> {
                 self.bus.interrupt(vector);
             }
             Some(action) => {
-                let until = Until::asked(&action, self.probe.now());
-                let kept = until.map(|until| self.late.borrow_mut().push(until, vector));
-                if kept.is_none_or(|kept| kept.is_err()) {
+                let until = self.until(&action);
+                if !until.is_some_and(|until| self.late.interrupt(until, vector)) {
                     self.bus.interrupt(vector);
                 }
             }

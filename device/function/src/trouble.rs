@@ -1,6 +1,5 @@
 //! What faults do to the card as a whole, and what they keep back outside of any layer.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
 use cmdif::CommandInterface;
@@ -8,12 +7,14 @@ use control::{FaultState, Faults as Listed, Refusal, RefusalKind, SlotChange};
 use dma::Bus;
 use faults::{Effect, Faults, ResetOn, Rule};
 use firmware::Firmware;
+use firmware::port::Link;
 use layouts::{EventType, PortChange};
-use probe::{Held, Probe, at};
+use probe::{Probe, at};
 
-/// Most interrupts that faults keep back; what comes on top is sent at once. As many changes of the
-/// slot wait.
-const MOST_LATE: usize = 4096;
+use crate::late::Late;
+
+/// Most changes of the slot that wait.
+const MOST_CHANGES: usize = 4096;
 
 /// A fault rule that has never fired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +40,8 @@ pub struct Trouble {
     slot: VecDeque<SlotChange>,
     /// Until when the firmware says that it starts.
     initializing: Option<u64>,
-    /// Interrupts that are kept back.
-    pub interrupts: RefCell<Held<u16>>,
+    /// What is kept back on the bus.
+    pub late: Late,
 }
 
 impl Trouble {
@@ -52,7 +53,6 @@ impl Trouble {
         });
         probe.install_judge(Box::new(faults.clone()));
         let any = !faults.is_empty();
-        let interrupts = RefCell::new(Held::new(MOST_LATE));
         let trouble = Self {
             faults,
             any,
@@ -60,7 +60,7 @@ impl Trouble {
             back_at: None,
             slot: VecDeque::new(),
             initializing: None,
-            interrupts,
+            late: Late::default(),
         };
         trouble.rearm(probe);
         trouble
@@ -109,9 +109,13 @@ impl Trouble {
     ) {
         match effect {
             Effect::Event { event, sub_type, fields } => {
-                firmware.eqs.post_async((bus, probe), EventType(event), sub_type, |eqe| {
+                let event = EventType(event);
+                let posted = firmware.eqs.post_async((bus, probe), event, sub_type, |eqe| {
                     probe::apply(&fields, eqe.0);
                 });
+                if !posted {
+                    log::warn!("a fault rule invents {event}, which no event queue was made for");
+                }
             }
             Effect::Interrupt(vector) => bus.interrupt(vector),
             Effect::Health { syndrome, severity, fatal } => {
@@ -128,7 +132,7 @@ impl Trouble {
                 self.back_at = time.map(|ns| probe.now().saturating_add(ns));
             }
             Effect::Slot { plugged } => {
-                if self.slot.len() < MOST_LATE {
+                if self.slot.len() < MOST_CHANGES {
                     let change = if plugged { SlotChange::Replug } else { SlotChange::Unplug };
                     self.slot.push_back(change);
                 }
@@ -143,6 +147,17 @@ impl Trouble {
                     });
                 }
             }
+            Effect::Link { speed, width } => {
+                firmware.port.link = Link { speed, width };
+                let event = EventType::PORT_CHANGE;
+                for what in [PortChange::DOWN, PortChange::ACTIVE] {
+                    if firmware.port.up {
+                        firmware.eqs.post_async((bus, probe), event, what.0, |eqe| {
+                            eqe.port_mut().set_port_num(1);
+                        });
+                    }
+                }
+            }
             Effect::Initializing(ns) => {
                 commands.segment.set_initializing(true);
                 self.initializing = Some(probe.now().saturating_add(ns));
@@ -152,19 +167,19 @@ impl Trouble {
 
     /// When it wants to be called, in ns of the probe's clock.
     pub fn deadline(&self) -> Option<u64> {
-        let interrupt = self.interrupts.borrow().next();
+        let late = self.late.deadline();
         let rule = if self.any { self.faults.next() } else { None };
-        [interrupt, rule, self.back_at, self.initializing].into_iter().flatten().min()
+        [late, rule, self.back_at, self.initializing].into_iter().flatten().min()
     }
 
     /// The function is reset: it is well again, and rules may begin again.
     pub fn reset(&mut self, probe: &Probe) {
         // What was asked of the slot is asked whatever becomes of the function.
-        let Self { faults, any: _, off_bus, back_at, slot: _, initializing, interrupts } = self;
+        let Self { faults, any: _, off_bus, back_at, slot: _, initializing, late } = self;
         *off_bus = false;
         *back_at = None;
         *initializing = None;
-        interrupts.get_mut().clear();
+        late.reset();
         // What they have done to the function that was.
         while faults.effect().is_some() {}
         faults.restart(ResetOn::Flr, probe.now());
@@ -173,6 +188,7 @@ impl Trouble {
 
     /// A client has connected: rules may begin again.
     pub fn connected(&mut self, probe: &Probe) {
+        self.late = Late::default();
         self.faults.restart(ResetOn::Connect, probe.now());
         self.rearm(probe);
     }

@@ -15,7 +15,9 @@ use mtt::Access;
 use crate::completion::{BAD_LENGTH, BAD_WQE, Failure, NO_MEMORY};
 use crate::headers::Grh;
 use crate::memory::{Owner, Payload, read_all};
+use crate::points;
 use crate::receive::{self, Misplaced};
+use crate::wire::{Fate, OnTheWay, What, fate_of};
 use crate::wqe::Wqe;
 use crate::{Cx, Engine};
 
@@ -45,8 +47,9 @@ const GROUP_QPN: u32 = 0xff_ffff;
 /// LIDs from here on are of groups (IBA 4.1.3).
 const FIRST_MULTICAST_LID: u16 = 0xc000;
 
-/// A packet's headers. Its payload is in the engine's scratch buffer.
-struct Packet {
+/// A packet's headers.
+#[derive(Debug, Clone)]
+pub struct Packet {
     src_lid: u16,
     dest_lid: u16,
     sl: u8,
@@ -54,6 +57,8 @@ struct Packet {
     pkey: u16,
     dest_qpn: u32,
     src_qpn: u32,
+    /// The queue pair that sends it, whatever it says in the packet.
+    sender: u32,
     qkey: u32,
     solicited: bool,
     immediate: Option<u32>,
@@ -115,17 +120,44 @@ impl Engine {
         })?;
         let packet = address(fw, qpn, wqe, payload.len())?;
         let octets = packet.octets(payload.len());
-        let group = packet.group();
-        match group {
+        match packet.group() {
             None => fw.port.counters.transmitted_unicast.add(1, octets),
             Some(_) => fw.port.counters.transmitted_multicast.add(1, octets),
         }
-        match group {
+        let len = payload.len();
+        match points::datagram_sent(cx, packet.dest_qpn, len).and_then(fate_of) {
+            None | Some(Fate::Arrives) => self.datagram_arrives(fw, cx, packet, payload),
+            Some(Fate::Lost) => self.lose(|| packet.to_string(), "cut"),
+            Some(Fate::Twice) => {
+                self.datagram_arrives(fw, cx, packet.clone(), payload);
+                self.datagram_arrives(fw, cx, packet, payload);
+            }
+            Some(Fate::Late(ns)) => {
+                let late = OnTheWay { what: What::Datagram(packet), bytes: payload.clone() };
+                if !self.wire.keep(fw.now.saturating_add(ns), late) {
+                    self.lose(|| "a datagram".into(), "too much is on its way");
+                }
+            }
+        }
+        Ok(len)
+    }
+
+    /// A packet arrives at whom it is for.
+    pub(crate) fn datagram_arrives(
+        &mut self,
+        fw: &mut Firmware,
+        cx: Cx,
+        packet: Packet,
+        payload: &mut [u8],
+    ) {
+        let octets = packet.octets(payload.len());
+        match packet.group() {
             _ if !fw.port.up => self.lose(|| packet.to_string(), "the port is down"),
             Some(gid) => {
-                let own_too = fw.qps.get(qpn).is_some_and(|qp| !qp.context().block_lb_mc());
+                let sender = packet.sender;
+                let own_too = fw.qps.get(sender).is_some_and(|qp| !qp.context().block_lb_mc());
                 let members = fw.port.multicast.members(&gid);
-                let members: Vec<u32> = members.filter(|&m| own_too || m != qpn).collect();
+                let members: Vec<u32> = members.filter(|&m| own_too || m != sender).collect();
                 if members.is_empty() {
                     self.lose(|| packet.to_string(), "its group has no members");
                 } else {
@@ -145,7 +177,6 @@ impl Engine {
             }
             None => self.lose(|| packet.to_string(), "nobody else is on this fabric"),
         }
-        Ok(payload.len())
     }
 
     /// The port's own agent answers a packet.
@@ -258,6 +289,7 @@ fn address(fw: &Firmware, qpn: u32, wqe: &Wqe, payload: usize) -> Result<Packet,
         grh,
         pkey: fw.port.pkey(pkey_index.into()).unwrap_or(0),
         dest_qpn: av.destination_qp_dct(),
+        sender: qpn,
         src_qpn: match (qp.service, context.deth_sqpn()) {
             (Service::Qp0, _) => 0,
             (Service::Qp1, _) => 1,

@@ -180,3 +180,14 @@ pub fn key_edited(fw: &Firmware, cx: Cx, qpn: u32, key: u32) {
     let Some(info) = fw.mtt.info(index) else { return };
     at!(cx.1, Modify, kind = "mkey", id = index, key = info.key, free = info.free, qpn = qpn);
 }
+
+/// A datagram is sent, with `len` bytes of payload.
+#[inline]
+pub fn datagram_sent(cx: Cx, dest_qpn: u32, len: usize) -> Option<Action> {
+    if cx.1.armed(Point::PacketSent) { told_datagram_sent(cx.1, dest_qpn, len) } else { None }
+}
+
+#[cold]
+fn told_datagram_sent(probe: &Probe, dest_qpn: u32, len: usize) -> Option<Action> {
+    ask!(probe, PacketSent, what = "SEND", dest_qpn = dest_qpn, len = len, transport = "UD")
+}

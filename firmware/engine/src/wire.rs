@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use firmware::Firmware;
 use probe::{Action, Point, Probe};
 
+use crate::datagram::Packet;
 use crate::memory::{Payload, SourceGone};
 use crate::packet::Header;
 use crate::points;
@@ -34,9 +35,20 @@ pub trait Cable: Send {
 
 /// A packet on its way.
 #[derive(Debug)]
-struct OnTheWay {
-    header: Header,
-    bytes: Vec<u8>,
+pub struct OnTheWay {
+    /// What it is.
+    pub what: What,
+    /// Its payload.
+    pub bytes: Vec<u8>,
+}
+
+/// What a packet is.
+#[derive(Debug)]
+pub enum What {
+    /// Of a connected service.
+    Connected(Header),
+    /// A datagram.
+    Datagram(Packet),
 }
 
 /// Most bytes that are on their way at once; what comes on top is lost.
@@ -80,7 +92,7 @@ impl Wire {
     }
 
     /// Keeps a packet until it arrives; false if there is no room.
-    fn keep(&mut self, at: u64, packet: OnTheWay) -> bool {
+    pub fn keep(&mut self, at: u64, packet: OnTheWay) -> bool {
         let size = packet.bytes.len() + OVERHEAD;
         if self.bytes + size > ROOM {
             return false;
@@ -113,7 +125,7 @@ impl Wire {
 }
 
 /// What a fault makes of a packet.
-fn fate_of(action: Action) -> Option<Fate> {
+pub fn fate_of(action: Action) -> Option<Fate> {
     match action {
         Action::Lose => Some(Fate::Lost),
         Action::Twice => Some(Fate::Twice),
@@ -156,7 +168,7 @@ impl Engine {
             Fate::Late(ns) => {
                 let mut bytes = Vec::new();
                 payload.read_to(cx.0, &mut bytes).map_err(|_| SourceGone)?;
-                let packet = OnTheWay { header: *header, bytes };
+                let packet = OnTheWay { what: What::Connected(*header), bytes };
                 if !self.wire.keep(fw.now.saturating_add(ns), packet) {
                     self.lose(|| header.kind.name().into(), "too much is on its way");
                 }
@@ -167,10 +179,16 @@ impl Engine {
 
     /// Lets packets arrive whose time has come. Returns what they cost.
     pub(crate) fn late_packets(&mut self, fw: &mut Firmware, cx: Cx) -> usize {
-        let Some(OnTheWay { header, bytes }) = self.wire.arrived(fw.now) else { return 0 };
-        // Its bytes are here; they can't be gone.
-        let _ = self.arrive(fw, cx, &header, Payload::Bytes(&bytes));
-        bytes.len() + OVERHEAD
+        let Some(OnTheWay { what, mut bytes }) = self.wire.arrived(fw.now) else { return 0 };
+        let cost = bytes.len() + OVERHEAD;
+        match what {
+            // Its bytes are here; they can't be gone.
+            What::Connected(header) => {
+                let _ = self.arrive(fw, cx, &header, Payload::Bytes(&bytes));
+            }
+            What::Datagram(packet) => self.datagram_arrives(fw, cx, packet, &mut bytes),
+        }
+        cost
     }
 
     /// A burst arrives at this port.

@@ -1,8 +1,8 @@
 //! What can be said about each point, and what can be done there.
 
 use layouts::{
-    CommandMailbox, CqDoorbell, Cqe64, EqDoorbell, Eqe, ErrCqe, LayoutInfo, MboxIn, MboxOut,
-    Opcode, WqeCtrlSeg, command,
+    CommandMailbox, CqDoorbell, Cqe64, EqDoorbell, Eqe, ErrCqe, InitialSegment, LayoutInfo, MboxIn,
+    MboxOut, Opcode, WqeCtrlSeg, command,
 };
 use probe::Point;
 
@@ -48,7 +48,7 @@ const PACKETS: &[&str] = &[
     "RDMA READ response",
     "ATOMIC acknowledge",
 ];
-const TRANSPORTS: &[&str] = &["RC", "UC", "XRC"];
+const TRANSPORTS: &[&str] = &["RC", "UC", "XRC", "UD"];
 const ACCESSES: &[&str] =
     &["local_read", "local_write", "remote_read", "remote_write", "remote_atomic"];
 
@@ -136,6 +136,15 @@ pub fn structures(point: Point, opcode: Option<Opcode>) -> Vec<&'static LayoutIn
     }
 }
 
+/// The structures of which `set` changes fields at a point.
+pub fn settable(point: Point, opcode: Option<Opcode>) -> Vec<&'static LayoutInfo> {
+    match point {
+        // A read is a part of it.
+        Point::RegisterRead => vec![&InitialSegment::INFO],
+        _ => structures(point, opcode),
+    }
+}
+
 /// Whether a structure's bytes are told whatever the commands at the point are.
 pub fn is_header(layout: &LayoutInfo) -> bool {
     layout.name == MboxIn::INFO.name || layout.name == MboxOut::INFO.name
@@ -147,16 +156,17 @@ pub fn verbs(point: Point) -> &'static [Verb] {
     match point {
         Point::Command => &[Status, Delivery, Lose, Hold, DelayMs, DelayUs],
         Point::Reply => &[Status, Delivery, Corrupt, Set, Lose, Hold, DelayMs, DelayUs, Twice],
-        Point::Event => &[Set, Lose, Hold, DelayMs, DelayUs, Twice],
+        Point::RegisterRead => &[Set],
+        Point::Event => {
+            &[Set, Lose, Hold, DelayMs, DelayUs, Twice, Overwrite, OwnerLateMs, OwnerLateUs]
+        }
         Point::Interrupt => &[Vector, Lose, Hold, DelayMs, DelayUs, Twice],
         Point::Doorbell => &[Lose, Hold, DelayMs, DelayUs],
         Point::WorkRequest => &[Fail],
         Point::Completion => &[Set, Lose, Twice],
-        Point::Translation
-        | Point::DmaRead
-        | Point::DmaWrite
-        | Point::DmaCopy
-        | Point::DmaExchange => &[Refuse],
+        Point::Translation | Point::DmaExchange => &[Refuse],
+        Point::DmaRead => &[Refuse, Torn],
+        Point::DmaWrite | Point::DmaCopy => &[Refuse, Torn, Lose, Hold, DelayMs, DelayUs],
         Point::PacketSent => &[Lose, DelayMs, DelayUs, Twice],
         _ => &[],
     }

@@ -34,6 +34,9 @@ pub struct Rule {
     /// Only so many ms after the rule was made, or after the other rule fired first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_ms: Option<u64>,
+    /// With `at = "time"`: how many ms later it fires again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every_ms: Option<u64>,
     /// How often it may fire; 0 is without end.
     #[serde(default = "one")]
     pub count: u64,

@@ -237,7 +237,8 @@ impl Rules {
         if armed.point.is_some() || armed.is_spent() {
             return None;
         }
-        let period = milliseconds(armed.rule.after_ms.unwrap_or(0).max(1));
+        let period = armed.rule.every_ms.or(armed.rule.after_ms).unwrap_or(0);
+        let period = milliseconds(period.max(1));
         match armed.last_fired {
             Some(last) => Some(last.saturating_add(period)),
             None => self.awake_from(armed),
@@ -342,7 +343,15 @@ fn check_choice(rule: &Rule, point: Option<Point>) -> Result<(), Wrong> {
         return Err(Wrong::new(["seed"], "seed: without a probability nothing is left to chance"));
     }
     if point.is_some() {
-        return Ok(());
+        return match rule.every_ms {
+            Some(_) => {
+                Err(Wrong::new(["every_ms"], "every_ms: only at = \"time\" comes again by itself"))
+            }
+            None => Ok(()),
+        };
+    }
+    if rule.every_ms == Some(0) {
+        return Err(Wrong::new(["every_ms"], "every_ms: expected 1 or more"));
     }
     let chooses = [
         ("nth", nth.is_some()),
@@ -353,7 +362,7 @@ fn check_choice(rule: &Rule, point: Option<Point>) -> Result<(), Wrong> {
     if let Some((key, _)) = chooses.into_iter().find(|(_, given)| *given) {
         return Err(Wrong::new(
             [key],
-            format!("{key}: nothing is chosen by at = \"time\", only after_ms and count"),
+            format!("{key}: nothing is chosen by at = \"time\", only after_ms, every_ms and count"),
         ));
     }
     if after_ms.is_none() {

@@ -110,6 +110,15 @@ fn every_verb_becomes_what_it_says() {
             Action::Fail { syndrome: 4, vendor: 0x51 },
         ),
         ("dma_read", "'refuse'", Action::Refuse),
+        ("dma_read", "{ torn = 3 }", Action::Torn(3)),
+        ("dma_copy", "'lose'", Action::Lose),
+        ("event", "'overwrite'", Action::Overwrite),
+        ("event", "{ owner_late_us = 5 }", Action::OwnerLate(5_000)),
+        (
+            "register_read",
+            "{ set = { 'health_buffer.synd' = 7 } }",
+            patches(&[Patch { bit: (0x200 + 0x3d) * 8, width: 8, value: 7 }]),
+        ),
         ("translation", "'refuse'", Action::Refuse),
         ("packet_sent", "'lose'", Action::Lose),
         ("doorbell", "'lose'", Action::Lose),
@@ -124,6 +133,8 @@ fn every_verb_becomes_what_it_says() {
 fn what_concerns_the_card_waits_for_it() {
     for (what, effect) in [
         ("{ port = 'down' }", Effect::Port { up: false }),
+        ("{ speed = 'EDR' }", Effect::Link { speed: 5, width: 4 }),
+        ("{ speed = 'SDR', width = 1 }", Effect::Link { speed: 0, width: 1 }),
         ("{ interrupt = 3 }", Effect::Interrupt(3)),
         ("'off_bus'", Effect::OffBus(None)),
         ("{ off_bus_ms = 3 }", Effect::OffBus(Some(3_000_000))),
@@ -151,6 +162,13 @@ fn what_concerns_the_card_waits_for_it() {
         assert_eq!(faults.effect(), Some(effect), "{what}");
         assert_eq!((faults.effect(), faults.next()), (None, None), "once");
     }
+}
+
+#[test]
+fn the_clock_comes_again() {
+    let faults = faults(&rule("time", "after_ms = 5\nevery_ms = 2\ncount = 3\ndo = 'off_bus'"));
+    let fired: Vec<u64> = (0..20).filter(|ms| !faults.poll(ms * 1_000_000).is_empty()).collect();
+    assert_eq!(fired, [5, 7, 9]);
 }
 
 #[test]
@@ -294,6 +312,14 @@ fn every_mistake_has_its_line() {
         (
             "[[fault]]\nname = 'x'\nat = 'event'\nafter = 'y'\ndo = 'lose'",
             "4: there is no other rule \"y\"",
+        ),
+        (
+            "[[fault]]\nname = 'x'\nat = 'event'\nevery_ms = 3\ndo = 'lose'",
+            "4: every_ms: only at = \"time\"",
+        ),
+        (
+            "[[fault]]\nname = 'x'\nat = 'event'\ndo = { speed = 'EDR', width = 3 }",
+            "4: width: expected 1, 2, 4 or 8",
         ),
         ("[[fault]]\nname = 'x'\nat = 'time'\ndo = 'off_bus'", "3: at = \"time\" needs after_ms"),
         (

@@ -12,6 +12,10 @@ use crate::point;
 use crate::rule::{Arg, Do, Rule, Wrong};
 use crate::select::{self, one, only_opcode};
 
+/// Speeds of a lane, and the numbers of their bits in the register PTYS.
+pub const SPEEDS: &[(&str, u8)] =
+    &[("SDR", 0), ("DDR", 1), ("QDR", 2), ("FDR", 4), ("EDR", 5), ("HDR", 6)];
+
 /// What happens to the card as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
@@ -49,6 +53,13 @@ pub enum Effect {
     Port {
         /// Whether it is up.
         up: bool,
+    },
+    /// The link has another speed and width, after it has been down for a moment.
+    Link {
+        /// See [`SPEEDS`].
+        speed: u8,
+        /// How many lanes.
+        width: u8,
     },
     /// The firmware says for so many ns that it starts.
     Initializing(u64),
@@ -108,6 +119,10 @@ verbs! {
     Refuse = "refuse" word [],
     DelayMs = "delay_ms" table [],
     DelayUs = "delay_us" table [],
+    Torn = "torn" table [],
+    Overwrite = "overwrite" word [],
+    OwnerLateMs = "owner_late_ms" table [],
+    OwnerLateUs = "owner_late_us" table [],
     Vector = "vector" table [],
     Fail = "fail" table ["vendor"],
     Invent = "invent" card ["sub_type" "set"],
@@ -119,6 +134,7 @@ verbs! {
     Unplug = "unplug" card_word [],
     Replug = "replug" card_word [],
     Port = "port" card [],
+    Speed = "speed" card ["width"],
     InitializingMs = "initializing_ms" card [],
 }
 
@@ -277,7 +293,7 @@ impl Arguments<'_> {
             )?)),
             Verb::Set => {
                 let point = self.point.unwrap_or(Point::Reply);
-                let structures = point::structures(point, only_opcode(self.rule, point));
+                let structures = point::settable(point, only_opcode(self.rule, point));
                 Deed::Action(Action::Set(self.fields(&structures, point)?))
             }
             Verb::Lose => Deed::Action(Action::Lose),
@@ -285,6 +301,14 @@ impl Arguments<'_> {
             Verb::Refuse => Deed::Action(Action::Refuse),
             Verb::DelayMs => Deed::Action(Action::Delay(self.time("delay_ms", 1_000_000)?)),
             Verb::DelayUs => Deed::Action(Action::Delay(self.time("delay_us", 1_000)?)),
+            Verb::Torn => Deed::Action(Action::Torn(self.number("torn", 32, 0)?)),
+            Verb::Overwrite => Deed::Action(Action::Overwrite),
+            Verb::OwnerLateMs => {
+                Deed::Action(Action::OwnerLate(self.time("owner_late_ms", 1_000_000)?))
+            }
+            Verb::OwnerLateUs => {
+                Deed::Action(Action::OwnerLate(self.time("owner_late_us", 1_000)?))
+            }
             Verb::Vector => Deed::Action(Action::Vector(self.number("vector", 16, 0)? as u16)),
             Verb::Fail => Deed::Action(Action::Fail {
                 syndrome: self.code("fail", ErrCqe::INFO.name, "syndrome")? as u8,
@@ -312,6 +336,13 @@ impl Arguments<'_> {
             Verb::Replug => Deed::Effect(Effect::Slot { plugged: true }),
             Verb::Port => Deed::Effect(Effect::Port {
                 up: self.word("port", &[("up", true), ("down", false)])?,
+            }),
+            Verb::Speed => Deed::Effect(Effect::Link {
+                speed: self.word("speed", SPEEDS)?,
+                width: match self.number("width", 4, 4)? {
+                    width @ (1 | 2 | 4 | 8) => width as u8,
+                    _ => return Err(Wrong::new(["do", "width"], "width: expected 1, 2, 4 or 8")),
+                },
             }),
             Verb::InitializingMs => {
                 Deed::Effect(Effect::Initializing(self.time("initializing_ms", 1_000_000)?))
