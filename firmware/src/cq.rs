@@ -1,6 +1,7 @@
 //! Completion queues: what one is, and the commands that make, show, change and destroy it. How
 //! entries get into it and how the driver is told of them is in [`post`].
 
+mod late;
 mod post;
 
 use layouts::{
@@ -12,6 +13,7 @@ use crate::ring::{LOG_ADAPTER_PAGE, PageList};
 use crate::umem::Place;
 use crate::{Cx, Firmware, tail, umem};
 
+pub use late::{Late, go_on};
 pub use post::{Lost, arm, event_due, post};
 
 /// Largest queue, as a power of two of entries (log_max_cq_sz). Producer and consumer indices have

@@ -135,6 +135,8 @@ pub struct Firmware {
     pub eqs: eq::Eqs,
     /// Completion queues.
     pub cqs: Table<cq::Cq>,
+    /// What faults keep back of them.
+    pub late_completions: cq::Late,
     /// Queue pairs.
     pub qps: Table<qp::Qp>,
     /// Shared receive queues: SRQ, XRC SRQ and RMP share one space of numbers.
@@ -171,6 +173,7 @@ impl Firmware {
             uars: Table::new(uar::FIRST, limits.uars),
             eqs: eq::Eqs::new(limits.eqs),
             cqs: Table::new(1, limits.cqs),
+            late_completions: cq::Late::default(),
             // QPN 0 and 1 are the special queue pairs' names on the wire (IBA 3.9.4).
             qps: Table::new(2, limits.qps),
             srqs: Table::new(1, limits.srqs),
@@ -201,6 +204,7 @@ impl Firmware {
             uars: _,
             eqs: _,
             cqs: _,
+            late_completions: _,
             qps: _,
             srqs: _,
             objects: _,
@@ -230,6 +234,7 @@ impl Firmware {
             uars,
             eqs,
             cqs,
+            late_completions,
             qps,
             srqs,
             objects,
@@ -242,6 +247,7 @@ impl Firmware {
         qps.clear();
         srqs.clear();
         cqs.clear();
+        late_completions.reset();
         eqs.reset();
         uars.clear();
         objects.reset();

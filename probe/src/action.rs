@@ -50,6 +50,8 @@ pub enum Action {
         syndrome: u8,
         /// The vendor's byte beside it.
         vendor: u8,
+        /// After so many bytes of its data have been sent.
+        after: u64,
     },
 }
 

@@ -238,6 +238,7 @@ impl Function {
         self.commands.release(rule, now)
             + self.firmware.eqs.release_late(rule, now)
             + self.doorbells.release(rule, now)
+            + self.engine.release(&mut self.firmware, rule, now)
             + self.trouble.late.release(rule, now)
     }
 }

@@ -12,6 +12,7 @@
 //! - `umr`: edits of memory keys.
 //! - `datagram`: packets of unreliable datagrams. `headers`: what stands before their payload.
 //! - `receive`: where a message's bytes go: receive queues, shared or not.
+//! - `held`: what faults make of a work request, and keep back.
 //! - `memory`: guest memory through keys. `completion`: what the driver is told in the end.
 //!
 //! Order depends on nothing but the order of what comes in: queues take turns, and a turn ends
@@ -25,6 +26,7 @@ mod completion;
 mod datagram;
 mod execute;
 mod headers;
+mod held;
 mod memory;
 mod message;
 pub mod packet;
@@ -46,6 +48,7 @@ use firmware::{Firmware, Work, cq};
 use layouts::{CqDoorbell, WqeCtrlSeg};
 use probe::Probe;
 
+use held::HeldBack;
 use memory::Scratch;
 use timers::{Timer, Timers};
 use wire::Wire;
@@ -66,6 +69,7 @@ pub struct Engine {
     turn_of: Option<u32>,
     wire: Wire,
     scratch: Scratch,
+    held: HeldBack,
     lost_packets: u64,
 }
 
@@ -106,6 +110,7 @@ impl Engine {
             let Work::QueuePair(qpn) = work;
             self.wake(fw, qpn);
         }
+        self.go_on_held(fw, cx);
         while left > 0
             && let Some((timer, wait)) = self.timers.due(fw.now)
         {
@@ -138,11 +143,14 @@ impl Engine {
     }
 
     /// When [`Self::run`] wants to be called though nothing came in, in ns of [`Firmware::now`].
-    pub fn deadline(&self, _fw: &Firmware) -> Option<u64> {
-        match (self.timers.next(), self.wire.next()) {
-            (Some(timer), Some(packet)) => Some(timer.min(packet)),
-            (one, other) => one.or(other),
-        }
+    pub fn deadline(&self, fw: &Firmware) -> Option<u64> {
+        let late = fw.late_completions.next();
+        [self.timers.next(), self.wire.next(), self.held.next(), late].into_iter().flatten().min()
+    }
+
+    /// What a fault rule keeps back goes on. Returns how much that is.
+    pub fn release(&mut self, fw: &mut Firmware, rule: u32, now: u64) -> u64 {
+        self.held.release(rule, now) + fw.late_completions.release(rule, now)
     }
 
     /// How many packets reached nobody, because nobody else is on this fabric or the receiver did
@@ -153,10 +161,11 @@ impl Engine {
 
     /// Forgets all that was to be done.
     pub fn reset(&mut self) {
-        let Self { ready, timers, turn_of: _, wire, scratch: _, lost_packets } = self;
+        let Self { ready, timers, turn_of: _, wire, scratch: _, held, lost_packets } = self;
         *ready = VecDeque::new();
         timers.reset();
         wire.reset();
+        held.reset();
         *lost_packets = 0;
     }
 

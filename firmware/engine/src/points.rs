@@ -2,12 +2,11 @@
 
 use firmware::Firmware;
 use firmware::qp::Service;
-use layouts::{CqeSyndrome, QpType, WqeCtrlSeg};
+use layouts::{QpType, WqeCtrlSeg};
 use mtt::{Access, Cause, Place, Refusal};
 use probe::{Action, Piece, Point, Probe, Site, Value, ask, at};
 
 use crate::Cx;
-use crate::completion::Failure;
 use crate::memory::Owner;
 use crate::packet::Header;
 use crate::wqe::{Range, Wqe};
@@ -16,23 +15,25 @@ use crate::wqe::{Range, Wqe};
 const PIECES: usize = 64;
 const FEW: usize = 4;
 
-/// The work request that is first in the ring begins, or is flushed. An error: a fault lets it fail.
-#[inline]
-pub fn work_request(fw: &Firmware, cx: Cx, qpn: u32, wqe: &Wqe) -> Result<(), Failure> {
-    if cx.1.armed(Point::WorkRequest) { told_work_request(fw, cx, qpn, wqe) } else { Ok(()) }
-}
-
+/// The work request that is first in the ring begins (then a fault may hit it), or is flushed.
 #[cold]
-fn told_work_request(fw: &Firmware, cx: Cx, qpn: u32, wqe: &Wqe) -> Result<(), Failure> {
-    let Some(qp) = fw.qps.get(qpn) else { return Ok(()) };
+pub fn work_request(
+    fw: &Firmware,
+    (_, probe): Cx,
+    qpn: u32,
+    wqe: &Wqe,
+    begins: bool,
+) -> Option<Action> {
+    let qp = fw.qps.get(qpn)?;
     let index = qp.sq.map_or(0, |sq| sq.next);
-    let (info, st) = (&WqeCtrlSeg::INFO, code(qp.service).0);
-    match ask!(cx.1, WorkRequest, (info, wqe.from(0)), qpn = qpn, index = index, st = st) {
-        Some(Action::Fail { syndrome, vendor }) => {
-            Err(Failure { syndrome: CqeSyndrome(syndrome), vendor })
-        }
-        _ => Ok(()),
+    let values = [("qpn", qpn.into()), ("index", index.into()), ("st", code(qp.service).0.into())];
+    let layout = Some(&WqeCtrlSeg::INFO);
+    let site = Site { point: Point::WorkRequest, layout, bytes: wqe.from(0), values: &values };
+    if begins {
+        return probe.at(&site);
     }
+    probe.tell(&site);
+    None
 }
 
 /// The context's code for a service.

@@ -5,16 +5,15 @@
 //! WQE and memory again, as they are then.
 
 use firmware::Firmware;
-use firmware::qp::connection::{Awaits, Psn, Sent};
+use firmware::qp::connection::{Awaits, Cut, Psn, Sent};
 use firmware::qp::{Qp, Service};
-use layouts::WqeOpcode;
+use layouts::{CqeSyndrome, WqeOpcode};
 use mtt::Access;
 
 use crate::completion::{BAD_LENGTH, BAD_WQE, Failure, NO_MEMORY, RETRIES_EXCEEDED};
 use crate::memory::{Owner, Payload};
 use crate::message::{Kind as Asks, Message};
 use crate::packet::{Header, Kind, Part, Reth, Tail, Transport, ack_timeout_ns};
-use crate::points;
 use crate::send::{Step, TURN, WQE_COST};
 use crate::timers::Timer;
 use crate::wqe::Wqe;
@@ -88,7 +87,6 @@ impl Engine {
             return Ok(Step::Waits);
         }
         let mtu = path_mtu(qp);
-        points::work_request(fw, cx, qpn, wqe)?;
         let taken = self.take_from_ring(fw, cx, qpn, wqe).ok_or(BAD_WQE)?;
         let sent = Sent { len, packets: packets(len, mtu), awaits, ..taken };
         let requester = &mut fw.qps.get_mut(qpn).ok_or(BAD_WQE)?.requester;
@@ -152,11 +150,18 @@ impl Engine {
         message: &Message,
     ) -> Result<u64, Failure> {
         let qp = fw.qps.get(qpn).ok_or(BAD_WQE)?;
+        let mut left = sent.packets - sent.sent;
+        if let Some(cut) = qp.requester.cut.filter(|cut| cut.wqe == sent.wqe) {
+            left = left.min(sent.before(&cut));
+            if left == 0 {
+                let Cut { syndrome, vendor, .. } = cut;
+                return Err(Failure { syndrome: CqeSyndrome(syndrome), vendor });
+            }
+        }
         let (mtu, owner) = (path_mtu(qp), Owner { pd: qp.pd, qpn, probe: cx.1 });
         let done = u64::from(sent.sent) * mtu;
         let (psn, packets, len, kind) = match message.kind {
             Asks::Send(tail) | Asks::Write { tail, .. } => {
-                let left = sent.packets - sent.sent;
                 let packets = burst_packets(left, mtu, || self.wire.is_watched(cx.1));
                 let last = sent.sent + packets == sent.packets;
                 let part = Part {

@@ -11,6 +11,7 @@ use layouts::{CqeOpcode, EventType, QpState, WqeOpcode};
 use probe::{Counter, Point, at};
 
 use crate::completion::{self, BAD_WQE, Completion, FLUSHED, Failure};
+use crate::held::Begins;
 use crate::message::Message;
 use crate::timers::Timer;
 use crate::wqe::Wqe;
@@ -84,7 +85,7 @@ impl Engine {
         let Some(sq) = qp.sq else { return Step::Empty };
         let requester = &qp.requester;
         match qp.state {
-            State::Rts if requester.rnr_wait => Step::Waits,
+            State::Rts if requester.rnr_wait || requester.held => Step::Waits,
             State::Rts if requester.sending < requester.in_flight.len() => self.go_on(fw, cx, qpn),
             State::SqError | State::Error if !requester.in_flight.is_empty() => {
                 self.flush_in_flight(fw, cx, qpn)
@@ -107,7 +108,9 @@ impl Engine {
         }
         if qp.state != State::Rts {
             // What is flushed has failed already.
-            let _ = points::work_request(fw, cx, qpn, &wqe);
+            if cx.1.armed(Point::WorkRequest) {
+                let _ = points::work_request(fw, cx, qpn, &wqe, false);
+            }
             self.leave(fw, cx, qpn, &wqe, Some(FLUSHED));
             return Step::Did(WQE_COST);
         }
@@ -123,7 +126,16 @@ impl Engine {
         if !ordered || requester.in_flight.len() >= MOST_IN_FLIGHT {
             return Step::Waits;
         }
-        let outcome = if wqe.malformed { Err(BAD_WQE) } else { self.execute(fw, cx, qpn, &wqe) };
+        let begins = match cx.1.armed(Point::WorkRequest) {
+            true => self.begins(fw, cx, qpn, &wqe),
+            false => Begins::AsItIs,
+        };
+        let outcome = match begins {
+            _ if wqe.malformed => Err(BAD_WQE),
+            Begins::AsItIs => self.execute(fw, cx, qpn, &wqe),
+            Begins::Failing(why) => Err(why),
+            Begins::Instead(step) => return step,
+        };
         let busy = fw.qps.get(qpn).is_some_and(|qp| !qp.requester.in_flight.is_empty());
         match outcome {
             Ok(Step::Did(cost)) => Step::Did(WQE_COST + cost),
@@ -155,7 +167,6 @@ impl Engine {
         if let Some(message) = Message::parse(service, wqe) {
             return self.begin_message(fw, cx, qpn, wqe, &message?);
         }
-        points::work_request(fw, cx, qpn, wqe)?;
         let moved = match opcode {
             WqeOpcode::NOP => 0,
             WqeOpcode::UMR if !service.is_datagram() => {

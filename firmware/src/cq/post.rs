@@ -10,7 +10,7 @@
 
 use dma::Bus;
 use layouts::{CqDoorbell, CqDoorbellRecord, Cqe64, CqeOpcode, ErrCqe, EventType};
-use probe::{Action, Counter, Point, Probe, Site, Value};
+use probe::{Action, Counter, Point, Probe, Site, Until, Value};
 
 use super::{Armed, Cq, Health};
 use crate::Firmware;
@@ -20,7 +20,9 @@ use crate::ring::PageList;
 /// Producer and consumer indices are 24 bits wide.
 const INDEX_MASK: u32 = 0xff_ffff;
 /// Bytes of an entry proper: the last of one of 128.
-const ENTRY: usize = Cqe64::SIZE;
+pub(super) const ENTRY: usize = Cqe64::SIZE;
+/// The owner bit in the last byte of an entry.
+const OWNER: u8 = 1;
 /// Values of an entry's `format` (MLX5_INLINE_DATA32_SEG, MLX5_INLINE_DATA64_SEG).
 const DATA_32: u8 = 1;
 const DATA_64: u8 = 2;
@@ -95,6 +97,15 @@ impl Cq {
         bus.write(at.checked_add(body.len() as u64)?, &[*last]).ok()
     }
 
+    /// The last byte of the entry at an index, and where it is.
+    fn last_byte(&self, bus: &dyn Bus, index: u32) -> Option<(u64, u8)> {
+        let end = (u64::from(index & (self.size() - 1)) + 1) << self.log_stride;
+        let (at, _) = self.ring.locate(end - 1)?;
+        let mut byte = [0];
+        bus.read(at, &mut byte).ok()?;
+        Some((at, byte[0]))
+    }
+
     /// Ends the old buffer with an entry that says so, and goes on in the new one.
     pub(super) fn switch_buffer(
         &mut self,
@@ -161,6 +172,63 @@ pub fn post(
     fw: &mut Firmware,
     cx: (&dyn Bus, &Probe),
     cqn: u32,
+    entry: Cqe64<[u8; ENTRY]>,
+    data: &[u8],
+) -> Result<Option<u64>, Lost> {
+    if cx.1.armed(Point::Completion) {
+        return post_watched(fw, cx, cqn, entry, data);
+    }
+    put(fw, cx, cqn, entry, data)
+}
+
+/// The same while somebody wants to know, or a fault may hit the entry.
+#[cold]
+fn post_watched(
+    fw: &mut Firmware,
+    cx: (&dyn Bus, &Probe),
+    cqn: u32,
+    mut entry: Cqe64<[u8; ENTRY]>,
+    data: &[u8],
+) -> Result<Option<u64>, Lost> {
+    let (bus, probe) = cx;
+    let Some(cq) = fw.cqs.get_mut(cqn).filter(|cq| !cq.is_broken()) else { return Err(Lost) };
+    let index = cq.producer;
+    let action = probe.ask(&site(&entry, &values(cqn, index, &entry)));
+    let until = action.as_ref().and_then(|action| Until::asked(action, probe.now()));
+    if let Some(until) = until
+        && fw.late_completions.entry(until, cqn, &entry, data)
+    {
+        return Ok(None);
+    }
+    match action {
+        Some(Action::Lose) => return Ok(None),
+        Some(Action::Set(patches)) => probe::apply(&patches, &mut entry.0),
+        Some(Action::Twice) => {
+            // Whether there is room shows with the second.
+            let _ = put(fw, cx, cqn, entry, data);
+        }
+        Some(Action::OwnerLate(ns)) => {
+            let put = put(fw, cx, cqn, entry, data);
+            if put.is_ok()
+                && let Some(cq) = fw.cqs.get(cqn)
+                && let Some((at, byte)) = cq.last_byte(bus, index)
+                && bus.write(at, &[byte ^ OWNER]).is_ok()
+            {
+                let until = Until::Time(probe.now().saturating_add(ns));
+                fw.late_completions.owner(until, at, byte);
+            }
+            return put;
+        }
+        _ => {}
+    }
+    put(fw, cx, cqn, entry, data)
+}
+
+/// Writes an entry, whatever faults there are.
+pub(super) fn put(
+    fw: &mut Firmware,
+    cx: (&dyn Bus, &Probe),
+    cqn: u32,
     mut entry: Cqe64<[u8; ENTRY]>,
     data: &[u8],
 ) -> Result<Option<u64>, Lost> {
@@ -174,14 +242,6 @@ pub fn post(
         fail(fw, cx, cqn, Health::Overrun, OVERRUN);
         return Err(Lost);
     }
-    let watched = probe.armed(Point::Completion);
-    let copies = match watched {
-        true => faulty(probe, cqn, cq.producer, &mut entry),
-        false => Copies::One,
-    };
-    if copies == Copies::None {
-        return Ok(None);
-    }
     let failed = is_error(&entry);
     if !failed {
         // An entry in error has its syndrome there.
@@ -191,13 +251,8 @@ pub fn post(
         fail(fw, cx, cqn, Health::WriteFailed, ACCESS);
         return Err(Lost);
     }
-    if copies == Copies::Two && !cq.is_full(bus) {
-        cq.producer = cq.producer.wrapping_add(1) & INDEX_MASK;
-        // Where the first could be written the second can.
-        let _ = cq.write(bus, &mut entry, data);
-    }
     probe.count(Counter::Cqe);
-    if watched {
+    if probe.armed(Point::Completion) {
         told(probe, cqn, cq.producer, &entry);
     }
     if entry.se() || failed {
@@ -210,28 +265,6 @@ pub fn post(
 
 fn is_error(entry: &Cqe64<[u8; ENTRY]>) -> bool {
     matches!(CqeOpcode(entry.opcode()), CqeOpcode::REQ_ERR | CqeOpcode::RESP_ERR)
-}
-
-/// How often an entry is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Copies {
-    None,
-    One,
-    Two,
-}
-
-/// What a fault makes of an entry, before it is written.
-#[cold]
-fn faulty(probe: &Probe, cqn: u32, index: u32, entry: &mut Cqe64<[u8; ENTRY]>) -> Copies {
-    match probe.ask(&site(entry, &values(cqn, index, entry))) {
-        Some(Action::Set(patches)) => {
-            probe::apply(&patches, &mut entry.0);
-            Copies::One
-        }
-        Some(Action::Lose) => Copies::None,
-        Some(Action::Twice) => Copies::Two,
-        _ => Copies::One,
-    }
 }
 
 /// An entry was written.

@@ -79,6 +79,15 @@ pub struct Sent {
 }
 
 impl Sent {
+    /// How many packets may be sent yet before it fails. Of what asks for an answer with data, none;
+    /// the last packet never is.
+    pub fn before(&self, cut: &Cut) -> u32 {
+        let most = if self.awaits == Awaits::Data { 0 } else { self.packets.saturating_sub(1) };
+        cut.packets.min(most).saturating_sub(self.sent)
+    }
+}
+
+impl Sent {
     /// The PSN of its last packet.
     pub fn last(&self) -> Psn {
         self.first.plus(self.packets.saturating_sub(1))
@@ -102,6 +111,12 @@ pub struct Requester {
     pub rnr_retries: u8,
     /// Nothing is sent before the receiver's time is over.
     pub rnr_wait: bool,
+    /// A fault keeps the next work request back.
+    pub held: bool,
+    /// Where the work request is for which it was asked whether a fault hits it.
+    pub asked: Option<u16>,
+    /// A fault lets a work request fail in the middle.
+    pub cut: Option<Cut>,
     /// The last packet that was sent again because a later one was answered before it. Until
     /// something is answered, that is not done twice.
     pub overtaken: Option<Psn>,
@@ -109,6 +124,19 @@ pub struct Requester {
     pub deadline: Option<u64>,
     /// The engine's timer for `deadline`, or for an earlier one, is set.
     pub timer: bool,
+}
+
+/// A work request that a fault lets fail in the middle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Index of its WQE.
+    pub wqe: u16,
+    /// Packets that are sent before.
+    pub packets: u32,
+    /// Syndrome of its completion.
+    pub syndrome: u8,
+    /// The vendor's byte beside it.
+    pub vendor: u8,
 }
 
 impl Requester {

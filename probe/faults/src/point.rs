@@ -162,8 +162,8 @@ pub fn verbs(point: Point) -> &'static [Verb] {
         }
         Point::Interrupt => &[Vector, Lose, Hold, DelayMs, DelayUs, Twice],
         Point::Doorbell => &[Lose, Hold, DelayMs, DelayUs],
-        Point::WorkRequest => &[Fail],
-        Point::Completion => &[Set, Lose, Twice],
+        Point::WorkRequest => &[Fail, Lose, Hold, DelayMs, DelayUs],
+        Point::Completion => &[Set, Lose, Hold, DelayMs, DelayUs, Twice, OwnerLateMs, OwnerLateUs],
         Point::Translation | Point::DmaExchange => &[Refuse],
         Point::DmaRead => &[Refuse, Torn],
         Point::DmaWrite | Point::DmaCopy => &[Refuse, Torn, Lose, Hold, DelayMs, DelayUs],

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use layouts::decode::{Place, places, value_name};
-use layouts::{LayoutInfo, Opcode};
+use layouts::decode::{Place, places, value_name, work_request_places};
+use layouts::{LayoutInfo, Opcode, QpType, WqeCtrlSeg, WqeOpcode};
 use probe::{Patch, Point, Site, Value};
 
 use crate::point::{self, Told};
@@ -55,10 +55,17 @@ pub fn tests(rule: &Rule, point: Point) -> Result<Vec<Test>, Wrong> {
     }
     let opcode = only_opcode(rule, point);
     let structures = point::structures(point, opcode);
+    let candidates: Vec<Candidate> = structures
+        .iter()
+        .map(|&layout| match work_request(rule, point) {
+            Some((opcode, st)) => (layout, work_request_places(opcode, st)),
+            None => (layout, places(layout)),
+        })
+        .collect();
     let mut tests = Vec::new();
     for (path, arg) in flat {
         let wrong = |message| Wrong::new(["where", &path], message);
-        tests.push(test(point, &structures, &path, arg).map_err(wrong)?);
+        tests.push(test(point, &candidates, &path, arg).map_err(wrong)?);
     }
     // The opcode first: all other fields are where its structure has them.
     tests.sort_by_key(|test| match test {
@@ -80,6 +87,17 @@ pub fn only_opcode(rule: &Rule, point: Point) -> Option<Opcode> {
     }
 }
 
+/// The one kind of work request that a rule is about, if it is about one.
+fn work_request(rule: &Rule, point: Point) -> Option<(WqeOpcode, Option<QpType>)> {
+    let code = |key: &str, names: Names<'_>| one(rule.r#where.get(key)?, 8, names).ok();
+    if point != Point::WorkRequest {
+        return None;
+    }
+    let opcode = code("opcode", &|value| value_name(WqeCtrlSeg::INFO.name, "opcode", value))?;
+    let st = code("st", &|value| value_name("qpc", "st", value));
+    Some((WqeOpcode(opcode as u8), st.map(|st| QpType(st as u8))))
+}
+
 /// `mkc = { pd = 3 }` is `"mkc.pd" = 3`.
 fn flatten<'a>(path: &str, arg: &'a Arg, flat: &mut Vec<(String, &'a Arg)>) {
     match arg {
@@ -90,24 +108,25 @@ fn flatten<'a>(path: &str, arg: &'a Arg, flat: &mut Vec<(String, &'a Arg)>) {
     }
 }
 
-fn test(
-    point: Point,
-    structures: &[&'static LayoutInfo],
-    path: &str,
-    arg: &Arg,
-) -> Result<Test, String> {
+/// A structure that the bytes may be, and where its fields are.
+type Candidate = (&'static LayoutInfo, Vec<Place>);
+
+fn test(point: Point, candidates: &[Candidate], path: &str, arg: &Arg) -> Result<Test, String> {
     if let Some(told) = point::told(point).iter().find(|told| told.name == path) {
         return told_test(told, arg);
     }
     let mut found = Vec::new();
-    for layout in structures {
-        if let Some(place) = find(layout, path)? {
+    for (layout, places) in candidates {
+        if let Some(place) = find(places, path)? {
             let only =
                 (!point::is_header(layout) && !in_header(point, &place)).then_some(layout.name);
             found.push((only, place));
         }
     }
-    let Some((_, place)) = found.first() else { return Err(no_field(point, structures, path)) };
+    let Some((_, place)) = found.first() else {
+        let structures: Vec<_> = candidates.iter().map(|(layout, _)| *layout).collect();
+        return Err(no_field(point, &structures, path));
+    };
     let names = |value| value_name(place.structure, place.path.last(), value);
     let wanted = ranges(arg, place.width(), &names).map_err(|why| format!("{path}: {why}"))?;
     Ok(Test::Field { places: found, wanted })
@@ -148,6 +167,12 @@ fn no_field(point: Point, structures: &[&'static LayoutInfo], path: &str) -> Str
     let names: Vec<_> = structures.iter().map(|layout| layout.name).collect();
     match names.first() {
         None => format!("{path}: {point} has no such value{beside}"),
+        Some(_) if point == Point::WorkRequest => {
+            format!(
+                "{path}: no such field (those behind the control segment need one opcode, and st \
+                 for UD and XRC){beside}"
+            )
+        }
         Some(_) if structures.iter().any(|layout| point::is_header(layout)) => {
             format!(
                 "{path}: no such field in {} (fields of one command need its opcode){beside}",
@@ -159,9 +184,8 @@ fn no_field(point: Point, structures: &[&'static LayoutInfo], path: &str) -> Str
 }
 
 /// The field that a path names. Of several the outermost, if there is only one that is.
-fn find(layout: &'static LayoutInfo, path: &str) -> Result<Option<Place>, String> {
-    let mut all: Vec<Place> =
-        places(layout).into_iter().filter(|place| place.path.is(path)).collect();
+fn find(places: &[Place], path: &str) -> Result<Option<Place>, String> {
+    let mut all: Vec<Place> = places.iter().filter(|place| place.path.is(path)).cloned().collect();
     all.sort_by_key(|place| place.path.0.len());
     let depth = all.first().map_or(0, |place| place.path.0.len());
     let outermost = all.iter().take_while(|place| place.path.0.len() == depth).count();
@@ -187,7 +211,7 @@ pub fn patches(
         let wrong = |message: String| (path.clone(), message);
         let mut place = None;
         for layout in structures {
-            place = place.or(find(layout, &path).map_err(wrong)?);
+            place = place.or(find(&places(layout), &path).map_err(wrong)?);
         }
         let place = place.ok_or_else(|| wrong(no_field(point, structures, &path)))?;
         let names = |value| value_name(place.structure, place.path.last(), value);

@@ -85,6 +85,28 @@ fn names_are_what_the_layouts_call_them() {
     }
 }
 
+/// Segments behind the control segment are where the opcode and the service have them.
+#[test]
+fn fields_of_a_whole_work_request() {
+    let mut wqe = [0; 0x60];
+    wqe[3] = 0x08;
+    wqe[0x18..0x1c].copy_from_slice(&0x1234_u32.to_be_bytes());
+    wqe[0x24..0x28].copy_from_slice(&0x77_u32.to_be_bytes());
+    wqe[0x34..0x38].copy_from_slice(&0x99_u32.to_be_bytes());
+    for (rest, fires) in [
+        ("where = { opcode = 'RDMA_WRITE', 'raddr.rkey' = 0x1234 }", true),
+        ("where = { opcode = 'RDMA_WRITE', 'raddr.rkey' = 0x1235 }", false),
+        ("where = { opcode = 'RDMA_WRITE', 'data[0].lkey' = 0x77, 'data[1].lkey' = 0x99 }", true),
+        ("where = { opcode = 'RDMA_WRITE', 'data[3].lkey' = 0 }", true),
+        // There are no data segments behind the end.
+        ("where = { opcode = 'RDMA_READ', 'data[0].lkey' = 0x77 }", false),
+    ] {
+        let faults = faults(&rule("work_request", &format!("{rest}\ndo = 'lose'")));
+        let action = at(Point::WorkRequest, Some(&layouts::WqeCtrlSeg::INFO), &wqe, &faults);
+        assert_eq!(action.is_some(), fires, "{rest}");
+    }
+}
+
 #[test]
 fn every_verb_becomes_what_it_says() {
     let patches = |patches: &[Patch]| Action::Set(patches.into());
@@ -107,7 +129,7 @@ fn every_verb_becomes_what_it_says() {
         (
             "work_request",
             "{ fail = 'LOCAL_PROT_ERR', vendor = 0x51 }",
-            Action::Fail { syndrome: 4, vendor: 0x51 },
+            Action::Fail { syndrome: 4, vendor: 0x51, after: 0 },
         ),
         ("dma_read", "'refuse'", Action::Refuse),
         ("dma_read", "{ torn = 3 }", Action::Torn(3)),
@@ -299,6 +321,14 @@ fn every_mistake_has_its_line() {
         (
             "[[fault]]\nname = 'x'\nat = 'packet_sent'\ndo = 'lose'\nwhere = { kind = 'WRITE' }",
             "5: kind: expected one of SEND, RDMA WRITE",
+        ),
+        (
+            "[[fault]]\nname = 'x'\nat = 'work_request'\ndo = 'lose'\nwhere = { 'raddr.rkey' = 3 }",
+            "5: raddr.rkey: no such field (those behind the control segment need one opcode",
+        ),
+        (
+            "[[fault]]\nname = 'x'\nat = 'work_request'\ndo = 'lose'\nwhere = { opcode = 'SEND', 'data.lkey' = 3 }",
+            "5: data.lkey could be any of data[0].lkey, data[1].lkey",
         ),
         ("[[fault]]\nname = 'x'\nat = 'event'\nnth = 0\ndo = 'lose'", "4: nth: expected 1 or more"),
         (

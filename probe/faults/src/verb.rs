@@ -124,7 +124,7 @@ verbs! {
     OwnerLateMs = "owner_late_ms" table [],
     OwnerLateUs = "owner_late_us" table [],
     Vector = "vector" table [],
-    Fail = "fail" table ["vendor"],
+    Fail = "fail" table ["vendor" "after"],
     Invent = "invent" card ["sub_type" "set"],
     Interrupt = "interrupt" card [],
     Health = "health" card ["severity" "fatal"],
@@ -313,6 +313,7 @@ impl Arguments<'_> {
             Verb::Fail => Deed::Action(Action::Fail {
                 syndrome: self.code("fail", ErrCqe::INFO.name, "syndrome")? as u8,
                 vendor: self.number("vendor", 8, 0)? as u8,
+                after: self.number("after", 32, 0)?,
             }),
             Verb::Invent => Deed::Effect(Effect::Event {
                 event: self.code("invent", Eqe::INFO.name, "type")? as u8,

@@ -11,7 +11,7 @@ mod wqe;
 
 pub use names::value_name;
 pub use path::{Path, Step};
-pub use places::{Place, places};
+pub use places::{Place, places, work_request_places};
 
 use crate::{LayoutInfo, WqeCtrlSeg, WqeDataSeg, get_bits};
 

@@ -6,20 +6,26 @@ use crate::{
     WqeMaskedAtomicSeg, WqeOpcode, WqeRaddrSeg, WqeUmrCtrlSeg, WqeXrcSeg, umr_flags,
 };
 
-/// The whole work request.
-pub(super) fn decode(decoder: &mut Decoder<'_>) {
-    decoder.structure(&WqeCtrlSeg::INFO, 0);
+/// The segments between the control segment and the data of a work request, with their names and
+/// where they begin; and where the data begins.
+pub(super) fn segments(
+    opcode: WqeOpcode,
+    service: Option<QpType>,
+) -> (Vec<(&'static str, &'static LayoutInfo, usize)>, usize) {
+    let mut all = Vec::new();
     let mut at = WqeCtrlSeg::SIZE;
-    let opcode = WqeOpcode(WqeCtrlSeg(decoder.from(0)).opcode());
-    let service = (decoder.hints)("st").map(|st| QpType(st as u8));
+    let mut segment = |name, layout: &'static LayoutInfo| {
+        all.push((name, layout, at));
+        at += layout.size;
+    };
     if opcode == WqeOpcode::UMR {
-        return umr(decoder, at);
+        segment("umr", &WqeUmrCtrlSeg::INFO);
+        segment("mkey", &Mkc::INFO);
+        return (all, at);
     }
     match service {
-        Some(QpType::XRC) => at = segment(decoder, "xrc", &WqeXrcSeg::INFO, at),
-        Some(QpType::UD | QpType::QP0 | QpType::QP1) => {
-            at = segment(decoder, "av", &WqeDatagramSeg::INFO, at);
-        }
+        Some(QpType::XRC) => segment("xrc", &WqeXrcSeg::INFO),
+        Some(QpType::UD | QpType::QP0 | QpType::QP1) => segment("av", &WqeDatagramSeg::INFO),
         _ => {}
     }
     let remote = matches!(
@@ -33,41 +39,33 @@ pub(super) fn decode(decoder: &mut Decoder<'_>) {
             | WqeOpcode::ATOMIC_MASKED_FA
     );
     if remote {
-        at = segment(decoder, "raddr", &WqeRaddrSeg::INFO, at);
+        segment("raddr", &WqeRaddrSeg::INFO);
     }
     match opcode {
-        WqeOpcode::ATOMIC_CS | WqeOpcode::ATOMIC_FA => {
-            at = segment(decoder, "atomic", &WqeAtomicSeg::INFO, at);
-        }
+        WqeOpcode::ATOMIC_CS | WqeOpcode::ATOMIC_FA => segment("atomic", &WqeAtomicSeg::INFO),
         WqeOpcode::ATOMIC_MASKED_CS | WqeOpcode::ATOMIC_MASKED_FA => {
-            at = segment(decoder, "atomic", &WqeMaskedAtomicSeg::INFO, at);
+            segment("atomic", &WqeMaskedAtomicSeg::INFO);
         }
         _ => {}
     }
-    data(decoder, at);
+    (all, at)
 }
 
-/// A segment that is there once. Returns where the next begins.
-fn segment(
-    decoder: &mut Decoder<'_>,
-    name: &'static str,
-    layout: &'static LayoutInfo,
-    at: usize,
-) -> usize {
-    decoder.within(Step::part(name, layout.name), |decoder| decoder.structure(layout, at));
-    at + layout.size
-}
-
-fn umr(decoder: &mut Decoder<'_>, at: usize) {
-    let flags = WqeUmrCtrlSeg(decoder.from(at)).flags();
-    let at = segment(decoder, "umr", &WqeUmrCtrlSeg::INFO, at);
-    let at = segment(decoder, "mkey", &Mkc::INFO, at);
-    if flags & umr_flags::INLINE == 0 {
-        data(decoder, at);
-    } else {
-        let size = decoder.len.saturating_sub(at);
-        decoder.array("translations", 8, at, size);
+/// The whole work request.
+pub(super) fn decode(decoder: &mut Decoder<'_>) {
+    decoder.structure(&WqeCtrlSeg::INFO, 0);
+    let opcode = WqeOpcode(WqeCtrlSeg(decoder.from(0)).opcode());
+    let service = (decoder.hints)("st").map(|st| QpType(st as u8));
+    let (segments, at) = segments(opcode, service);
+    for (name, layout, at) in segments {
+        decoder.within(Step::part(name, layout.name), |decoder| decoder.structure(layout, at));
     }
+    let umr = || WqeUmrCtrlSeg(decoder.from(WqeCtrlSeg::SIZE)).flags();
+    if opcode == WqeOpcode::UMR && umr() & umr_flags::INLINE != 0 {
+        let size = decoder.len.saturating_sub(at);
+        return decoder.array("translations", 8, at, size);
+    }
+    data(decoder, at);
 }
 
 /// Data segments up to the end.

@@ -8,6 +8,7 @@ mod commands;
 mod data;
 mod events;
 mod memory;
+mod work;
 
 use common::{TestDriver, ask, driver, objects};
 use control::Request;
