@@ -33,6 +33,8 @@ fn sample() -> Vec<Entry> {
     tell(1_700_000_000, Point::RegisterRead, None, &[0x80, 0, 0, 0], &[offset]);
     let refused = [("key", Value::Number(0x1700)), ("refused", Value::Word("free_key"))];
     tell(1_800_000_000, Point::Translation, None, &[], &refused);
+    let at = [("at", Value::Word("translation"))];
+    tell(1_800_000_000, Point::Fault, None, b"a key that refuses", &at);
     encoder.dropped(1_900_000_000, 3);
     encoder.settings(2_000_000_000, &Settings { level: Level::Dma, filter: None });
     read(encoder)
@@ -49,6 +51,7 @@ mkc.access_mode=MTT raw[0x7c]=1
     1.600000000  interrupt       vector=12
     1.700000000  register_read   offset=0x1fc  initializing=1
     1.800000000  translation     key=0x1700 refused=free_key
+    1.800000000  fault           \"a key that refuses\" at=translation
     1.900000000  -- 3 events dropped: the trace could not keep up --
     2.000000000  -- traced from here: dma, filter none --
 ";
@@ -94,8 +97,8 @@ fn json_has_numbers_and_their_names() {
     assert_eq!(command["fields"]["memory_key_mkey_entry.pd"], 0x45);
     assert_eq!(command["fields"]["raw[0x7c]"], 1);
     assert_eq!(all[5]["values"]["refused"], "free_key");
-    assert_eq!(all[6]["dropped"], 3);
-    assert_eq!(all[7]["settings"]["level"], "dma");
+    assert_eq!(all[7]["dropped"], 3);
+    assert_eq!(all[8]["settings"]["level"], "dma");
 }
 
 /// A doorbell, the work requests that it sets going, and their one completion; a command from its

@@ -109,7 +109,7 @@ impl Text {
         if rest > 0 {
             write!(out, " +{rest}")?;
         }
-        if fields.is_empty() && !event.bytes.is_empty() {
+        if fields.is_empty() && !event.bytes.is_empty() && event.point != Point::Fault {
             write!(out, "  {}", Hex(&event.bytes, BYTES))?;
         }
         out.write_char('\n')
@@ -173,6 +173,8 @@ pub(super) fn headline(event: &TraceEvent, fields: &[Decoded]) -> Option<String>
             })
         }
         Point::Create | Point::Modify | Point::Destroy => event.word("kind").map(Into::into),
+        // Its bytes are the rule's name.
+        Point::Fault => Some(format!("{:?}", String::from_utf8_lossy(&event.bytes))),
         _ => None,
     }
 }
