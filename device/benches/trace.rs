@@ -1,6 +1,6 @@
-//! What tracing costs: 64-byte writes between two queue pairs, in process, with nobody who wants to
-//! know, with a trace that is off, and at each level. All take turns, so that the machine's mood is
-//! the same for all.
+//! What traces and fault rules cost: 64-byte writes between two queue pairs, in process, with nobody
+//! who wants to know, with a trace that is off, at each level, and with rules that never apply. All
+//! take turns, so that the machine's mood is the same for all.
 #![allow(missing_docs)]
 
 #[path = "../../firmware/engine/tests/common/mod.rs"]
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use common::Bench;
 use common::pair::{Pair, local, remote, wqe};
 use device::tracer::{TraceOptions, Tracer};
+use faults::Faults;
 use layouts::*;
 use tempfile::TempDir;
 use trace::{Level, Settings};
@@ -28,17 +29,47 @@ struct Contender {
     samples: Vec<Duration>,
 }
 
+/// A rule for another queue pair, at the points that a write passes.
+const RULES: &str = r#"
+[[fault]]
+name = "another's work request"
+at = "work_request"
+where = { qpn = 0xffffff }
+do = { syndrome = "LOCAL_PROT_ERR" }
+
+[[fault]]
+name = "another's completion"
+at = "completion"
+where = { cqn = 0xffffff }
+do = "lose"
+"#;
+
 impl Contender {
-    fn new(dir: &TempDir, level: Option<Level>) -> Self {
+    fn new(name: &str) -> Self {
         let pair = Pair::sized(QpType::RC, (8, 8), |_| {}, |qpc| qpc.set_mtu(5));
         let write = wqe(&[&remote(pair.to, pair.rkey), &local(pair.from, pair.bench.lkey, 64)]);
-        let name = level.map_or("no trace".into(), |level| format!("level {level}"));
-        let tracer = level.map(|level| {
-            let file = dir.path().join(level.name());
-            let options = TraceOptions { file, settings: Settings { level, filter: None } };
-            Tracer::start(options, "bench", Instant::now(), &pair.bench.f.probe).expect("a trace")
-        });
-        Self { name, pair, write, tracer, samples: Vec::new() }
+        Self { name: name.into(), pair, write, tracer: None, samples: Vec::new() }
+    }
+
+    fn traced(dir: &TempDir, level: Level) -> Self {
+        let mut this = Self::new(&format!("level {level}"));
+        let file = dir.path().join(level.name());
+        let options = TraceOptions { file, settings: Settings { level, filter: None } };
+        let probe = &this.pair.bench.f.probe;
+        let tracer = Tracer::start(options, "bench", Instant::now(), probe).expect("a trace");
+        this.tracer = Some(tracer);
+        this
+    }
+
+    fn faulty(name: &str, rules: &str) -> Self {
+        let this = Self::new(name);
+        let faults = Faults::new(&faults::parse(rules).expect("rules")).expect("rules");
+        let probe = &this.pair.bench.f.probe;
+        if let Some(points) = faults.changed() {
+            probe.ask_at(points);
+        }
+        probe.install_judge(Box::new(faults));
+        this
     }
 
     fn round(&mut self) {
@@ -63,8 +94,9 @@ fn main() {
     // `cargo test --benches` only asks whether it runs.
     let rounds = if std::env::args().any(|arg| arg == "--bench") { ROUNDS } else { 2 };
     let dir = TempDir::new().expect("a directory");
-    let levels = [None].into_iter().chain(Level::ALL.map(Some));
-    let mut all: Vec<_> = levels.map(|level| Contender::new(&dir, level)).collect();
+    let mut all = vec![Contender::new("no trace"), Contender::faulty("no rule", "")];
+    all.push(Contender::faulty("two rules that never apply", RULES));
+    all.extend(Level::ALL.map(|level| Contender::traced(&dir, level)));
     for _ in 0..rounds {
         all.iter_mut().for_each(Contender::round);
     }
