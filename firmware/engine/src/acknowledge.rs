@@ -106,10 +106,7 @@ impl Engine {
             }
         }
         if progress {
-            requester.retries = retries;
-            requester.rnr_retries = rnr_retries;
-            requester.deadline = None;
-            requester.overtaken = None;
+            requester.progress(retries, rnr_retries);
         }
         self.retire(fw, cx, qpn);
         if let Some(psn) = lost {
@@ -229,9 +226,7 @@ impl Engine {
         let Some(qp) = fw.qps.get_mut(qpn) else { return Ok(()) };
         let (retries, rnr_retries) = (qp.context().retry_count(), qp.context().rnr_retry());
         let requester = &mut qp.requester;
-        (requester.retries, requester.rnr_retries) = (retries, rnr_retries);
-        requester.deadline = None;
-        requester.overtaken = None;
+        requester.progress(retries, rnr_retries);
         if let Some(oldest) = requester.in_flight.front_mut() {
             oldest.answered += header.packets;
             if oldest.answered == oldest.packets {

@@ -145,6 +145,13 @@ impl Requester {
         Self { next: Psn::new(next), retries, rnr_retries, ..Self::default() }
     }
 
+    /// Something was answered: failures are counted anew, from so many retries down.
+    pub fn progress(&mut self, retries: u8, rnr_retries: u8) {
+        (self.retries, self.rnr_retries) = (retries, rnr_retries);
+        self.deadline = None;
+        self.overtaken = None;
+    }
+
     /// The first PSN that is not acknowledged.
     pub fn unacknowledged(&self) -> Psn {
         self.in_flight.front().map_or(self.next, |sent| sent.first)
