@@ -70,8 +70,18 @@ pub enum Outcome {
 struct Late {
     slot: u8,
     events: bool,
-    /// Its reply, if it has been carried out already.
-    reply: Option<Reply>,
+    then: Then,
+}
+
+/// What happens to a command that was kept back.
+#[derive(Debug)]
+enum Then {
+    /// It is carried out.
+    Run,
+    /// It has been carried out already: this is its reply.
+    Reply(Reply),
+    /// It goes back with this delivery status, and nothing else.
+    Refuse(Entry, DeliveryStatus),
 }
 
 /// What goes back to the driver.
@@ -88,10 +98,17 @@ enum Carried {
     Answered { bytes: usize, defect: Option<Defect>, twice: bool },
     /// It goes back with this delivery status.
     Refused(DeliveryStatus),
-    /// It is kept back before it is carried out, or (true) afterwards.
-    Late(Until, bool),
+    /// It is kept back.
+    Late(Until, Afterwards),
     /// It is never answered.
     Lost,
+}
+
+/// What is to happen when a command is no longer kept back.
+enum Afterwards {
+    Run,
+    Reply,
+    Refuse(DeliveryStatus),
 }
 
 /// What one turn of a slot came to.
@@ -186,11 +203,16 @@ impl CommandQueue {
             self.doorbell(named, events);
         }
         let (slot, events, turn) = match self.late.due(probe.now()) {
-            Some(Late { slot, events, reply }) => {
+            Some(Late { slot, events, then }) => {
                 self.kept &= !bit(slot);
-                let turn = match reply {
-                    Some(reply) => self.reply_late((bus, Points { probe, slot }), reply),
-                    None => self.run((bus, Points { probe, slot }), queue, events, true, executor),
+                let cx = (bus, Points { probe, slot });
+                let turn = match then {
+                    Then::Run => self.run(cx, queue, events, true, executor),
+                    Then::Reply(reply) => self.reply_late(cx, reply),
+                    Then::Refuse(entry, status) => {
+                        let outcome = hand_back(cx, entry, status, &[], (self.checksum, None));
+                        Turn { outcome, bytes: 0, twice: false }
+                    }
                 };
                 (slot, events, turn)
             }
@@ -242,13 +264,17 @@ impl CommandQueue {
                 (DeliveryStatus::OK, bytes, defect, twice)
             }
             Ok(Carried::Refused(status)) => (status, 0, None, false),
-            Ok(Carried::Late(until, answered)) => {
-                let reply = answered.then(|| Reply {
-                    entry,
-                    output: std::mem::take(&mut self.output),
-                    out_blocks: std::mem::take(&mut self.out_blocks),
-                });
-                self.keep(until, Late { slot, events, reply });
+            Ok(Carried::Late(until, afterwards)) => {
+                let then = match afterwards {
+                    Afterwards::Run => Then::Run,
+                    Afterwards::Refuse(status) => Then::Refuse(entry, status),
+                    Afterwards::Reply => Then::Reply(Reply {
+                        entry,
+                        output: std::mem::take(&mut self.output),
+                        out_blocks: std::mem::take(&mut self.out_blocks),
+                    }),
+                };
+                self.keep(until, Late { slot, events, then });
                 return Turn::NOTHING;
             }
             Ok(Carried::Lost) => return Turn::NOTHING,
@@ -300,7 +326,10 @@ impl CommandQueue {
             Some(Action::Delivery(status)) => return Ok(Carried::Refused(DeliveryStatus(status))),
             Some(Action::Lose) => return Ok(Carried::Lost),
             Some(action) if let Some(until) = Until::asked(&action, now) => {
-                return Ok(Carried::Late(until, false));
+                return Ok(Carried::Late(until, match action {
+                    Action::HoldDelivery(_, status) => Afterwards::Refuse(DeliveryStatus(status)),
+                    _ => Afterwards::Run,
+                }));
             }
             _ => executor.execute(bus, input, output),
         }
@@ -312,7 +341,7 @@ impl CommandQueue {
             Some(Action::Defect(wrong)) => defect = Some(wrong),
             Some(Action::Twice) => twice = true,
             Some(action) if let Some(until) = Until::asked(&action, now) => {
-                return Ok(Carried::Late(until, true));
+                return Ok(Carried::Late(until, Afterwards::Reply));
             }
             _ => {}
         }

@@ -30,6 +30,9 @@ pub enum Action {
     Delay(u64),
     /// It happens when what this rule holds is released.
     Hold(u32),
+    /// A command's slot is handed back with this delivery status, and no reply, when what this rule
+    /// holds is released.
+    HoldDelivery(u32, u8),
     /// It does not happen.
     Lose,
     /// It happens twice.

@@ -18,7 +18,7 @@ impl Until {
     pub fn asked(action: &Action, now: u64) -> Option<Self> {
         match action {
             Action::Delay(ns) => Some(Self::Time(now.saturating_add(*ns))),
-            Action::Hold(rule) => Some(Self::Release(*rule)),
+            Action::Hold(rule) | Action::HoldDelivery(rule, _) => Some(Self::Release(*rule)),
             _ => None,
         }
     }

@@ -25,6 +25,8 @@ enum Deed {
     Word(&'static str),
     Text(&'static str, &'static str),
     Number(&'static str, u64),
+    /// A delivery status that a command has in the end.
+    Held(&'static str),
 }
 
 /// Which of the steps at a point can be failed so.
@@ -68,8 +70,12 @@ const fn delay(name: &'static str, ms: u64) -> Failure {
     Failure { name, deed: Deed::Number("delay_ms", ms), costs, only: Only::All }
 }
 
-/// By the point, what can go wrong there. What never happens is held until the case is over, so that a guest
-/// that hangs on it goes on then and need not be started again.
+/// A command is not carried out, and its slot comes back only when the case is over, with a delivery
+/// status that a guest which hangs on it can go on with. Nothing is written to its mailboxes: the driver
+/// has freed them.
+const NEVER: Deed = Deed::Held("FW_ERR");
+
+/// By the point, what can go wrong there.
 const WAYS: &[(&str, &[Failure])] = &[
     (
         "command",
@@ -81,12 +87,19 @@ const WAYS: &[(&str, &[Failure])] = &[
             text("BAD_RES_STATE", "status", "BAD_RES_STATE", Only::Begins(ENDS)),
             text("BAD_PARAM", "status", "BAD_PARAM", Only::BeginsNot(MAKES_OR_ENDS)),
             text("BAD_SYS_STATE", "status", "BAD_SYS_STATE", Only::BeginsNot(MAKES_OR_ENDS)),
-            word("never", "hold", LOST),
+            Failure { name: "never", deed: NEVER, costs: LOST, only: Only::All },
         ],
     ),
     ("reply", &[delay("late", LATE_MS), word("twice", "twice", NONE)]),
-    ("event", &[word("never", "hold", LOST), delay("late", 300), word("twice", "twice", NONE)]),
-    ("doorbell", &[word("never", "hold", LOST), delay("late", 300)]),
+    ("event", &[word("never", "lose", LOST), delay("late", 300), word("twice", "twice", NONE)]),
+    (
+        "doorbell",
+        &[
+            // Of the command queue it is what a command without an answer is.
+            Failure { only: Only::BeginsNot(&["command"]), ..word("never", "lose", LOST) },
+            delay("late", 300),
+        ],
+    ),
     (
         "work_request",
         &[
@@ -127,6 +140,7 @@ impl Failure {
             Deed::Word(word) => json!(word),
             Deed::Text(verb, argument) => json!({ verb: argument }),
             Deed::Number(verb, number) => json!({ verb: number }),
+            Deed::Held(status) => json!({ "delivery": status, "held": true }),
         }
     }
 }

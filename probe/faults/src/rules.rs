@@ -161,7 +161,7 @@ impl Faults {
             armed.matched += 1;
             let effect = match &armed.deed {
                 Deed::Effect(effect) => Some(effect.clone()),
-                Deed::Action(_) | Deed::Hold => None,
+                Deed::Action(_) | Deed::Hold | Deed::HoldDelivery(_) => None,
             };
             armed.fire(now);
             names.push(Arc::clone(&armed.name));
@@ -207,6 +207,9 @@ impl Rules {
             let (action, effect) = match &armed.deed {
                 Deed::Action(action) => (Some(action.clone()), None),
                 Deed::Hold => (Some(Action::Hold(armed.number)), None),
+                Deed::HoldDelivery(status) => {
+                    (Some(Action::HoldDelivery(armed.number, *status)), None)
+                }
                 Deed::Effect(effect) => (None, Some(effect.clone())),
             };
             self.take_effect(effect);

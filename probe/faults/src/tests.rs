@@ -116,6 +116,7 @@ fn every_verb_becomes_what_it_says() {
         ("command", "{ delay_ms = 2 }", Action::Delay(2_000_000)),
         ("command", "{ delay_us = 2 }", Action::Delay(2_000)),
         ("command", "{ delivery = 'TOKEN_ERR' }", Action::Delivery(2)),
+        ("command", "{ delivery = 'FW_ERR', held = true }", Action::HoldDelivery(0, 6)),
         (
             "command",
             "{ status = 1, executed = true }",

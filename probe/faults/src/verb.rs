@@ -74,6 +74,8 @@ pub enum Deed {
     Effect(Effect),
     /// What happens there happens when it is released.
     Hold,
+    /// A command's slot goes back with this delivery status when it is released.
+    HoldDelivery(u8),
 }
 
 macro_rules! verbs {
@@ -110,7 +112,7 @@ macro_rules! verbs {
 
 verbs! {
     Status = "status" table ["syndrome" "executed"],
-    Delivery = "delivery" table [],
+    Delivery = "delivery" table ["held"],
     Corrupt = "corrupt" table [],
     Set = "set" table [],
     Lose = "lose" word [],
@@ -279,9 +281,11 @@ impl Arguments<'_> {
                 executed: self.flag("executed")?,
             }),
             Verb::Delivery => {
-                Deed::Action(Action::Delivery(
-                    self.code("delivery", "mlx5_cmd_layout", "status")? as u8
-                ))
+                let status = self.code("delivery", "mlx5_cmd_layout", "status")? as u8;
+                match self.flag("held")? {
+                    true => Deed::HoldDelivery(status),
+                    false => Deed::Action(Action::Delivery(status)),
+                }
             }
             Verb::Corrupt => Deed::Action(Action::Defect(self.word(
                 "corrupt",
