@@ -89,6 +89,26 @@ fn what_a_rule_holds_goes_on_when_it_is_cleared() {
     driver.complete(slot).unwrap();
 }
 
+/// Never carried out; the slot comes back in the end, and no reply with it.
+#[test]
+fn a_slot_is_handed_back_without_a_reply_when_it_is_released() {
+    let (mut driver, _) = up();
+    let before = objects(&mut driver)["pd"];
+    let held = format!("{ALLOC_PD}\ndo = {{ delivery = 'FW_ERR', held = true }}");
+    fault(&mut driver, "command", &held);
+    let slot = submit_alloc_pd(&mut driver);
+    not_done(&mut driver, slot);
+    assert_eq!(release(&mut driver), 1);
+    let answer = driver.complete(slot);
+    assert!(
+        matches!(answer, Err(Error::Delivery { status: DeliveryStatus::FW_ERR, .. })),
+        "{answer:?}"
+    );
+    assert_eq!(objects(&mut driver)["pd"], before);
+    // The slot can be used again.
+    driver.alloc_pd().unwrap();
+}
+
 #[test]
 fn a_command_is_delayed() {
     for point in ["command", "reply"] {
