@@ -326,10 +326,15 @@ impl CommandQueue {
             Some(Action::Delivery(status)) => return Ok(Carried::Refused(DeliveryStatus(status))),
             Some(Action::Lose) => return Ok(Carried::Lost),
             Some(action) if let Some(until) = Until::asked(&action, now) => {
-                return Ok(Carried::Late(until, match action {
-                    Action::HoldDelivery(_, status) => Afterwards::Refuse(DeliveryStatus(status)),
-                    _ => Afterwards::Run,
-                }));
+                return Ok(Carried::Late(
+                    until,
+                    match action {
+                        Action::HoldDelivery(_, status) => {
+                            Afterwards::Refuse(DeliveryStatus(status))
+                        }
+                        _ => Afterwards::Run,
+                    },
+                ));
             }
             _ => executor.execute(bus, input, output),
         }

@@ -134,6 +134,11 @@ impl Failure {
         ways.flat_map(|(_, failures)| failures.iter()).filter(fits)
     }
 
+    /// Whether the driver may wait in vain for what is failed so.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.costs > Duration::from_secs(1)
+    }
+
     /// What a fault rule does.
     pub(crate) fn deed(&self) -> Value {
         match self.deed {

@@ -22,6 +22,9 @@ pub struct CaseResult {
     pub findings: Vec<Finding>,
     /// Whether the guest had to be started again.
     pub rebooted: bool,
+    /// The machine was too slow, each time that it was tried: this says nothing about the driver.
+    #[serde(default)]
+    pub disturbed: bool,
     /// How long it took, in seconds.
     pub seconds: f64,
 }
@@ -120,6 +123,7 @@ mod tests {
             phases: phases.iter().cloned().collect(),
             findings: Vec::new(),
             rebooted: false,
+            disturbed: false,
             seconds: 1.0,
         };
         let fine = (Phase::Probe, done(Some(0), ""));

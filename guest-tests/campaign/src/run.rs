@@ -105,8 +105,27 @@ impl<'a> Campaign<'a> {
     }
 
     /// Runs one case. What is wrong in the end is the case's fault, but for a driver that does not bind
-    /// although nothing is armed: that is `before`'s, the case before it in this guest.
+    /// although nothing is armed: that is `before`'s, the case before it in this guest. A case that the
+    /// machine was too slow for is run again.
     pub(crate) fn case(
+        &mut self,
+        case: &Case<'_>,
+        before: Option<&mut CaseResult>,
+    ) -> Result<CaseResult, Error> {
+        let mut result = self.attempt(case, before)?;
+        for _ in 0..RETRIES {
+            result.disturbed = is_disturbed(case, &result);
+            if !result.disturbed {
+                break;
+            }
+            log::info!("{case}: the machine was too slow, again");
+            self.drop_guest();
+            result = self.attempt(case, None)?;
+        }
+        Ok(result)
+    }
+
+    fn attempt(
         &mut self,
         case: &Case<'_>,
         before: Option<&mut CaseResult>,
@@ -118,6 +137,7 @@ impl<'a> Campaign<'a> {
             phases: [].into(),
             findings: Vec::new(),
             rebooted: false,
+            disturbed: false,
             seconds: 0.0,
         };
         if self.lab.is_none() {
@@ -166,7 +186,13 @@ impl<'a> Campaign<'a> {
     fn boot(&mut self) -> Result<(), Error> {
         self.boots += 1;
         let spare = self.spare.take().map(|spare| spare.join().unwrap_or(Err(Error::Stopped)));
-        self.lab = Some(spare.unwrap_or_else(|| Lab::boot(self.options, None, self.stop))?);
+        let mut lab = spare.unwrap_or_else(|| Lab::boot(self.options, None, self.stop));
+        for _ in 0..RETRIES {
+            let Err(Error::Clean(why)) = &lab else { break };
+            log::warn!("a guest did not come up, again: {why}");
+            lab = Lab::boot(self.options, None, self.stop);
+        }
+        self.lab = Some(lab?);
         let (options, stop) = (self.options.clone(), self.stop.clone());
         self.spare = Some(std::thread::spawn(move || Lab::boot(&options, None, &stop)));
         Ok(())
@@ -279,6 +305,18 @@ impl Drop for Campaign<'_> {
             let _ = spare.join();
         }
     }
+}
+
+/// How often something is tried again that fails on a machine which is too slow.
+const RETRIES: usize = 3;
+/// What the driver says of a command that it has waited for in vain.
+const TIMEOUT: &str = "timeout. Will cause a leak of a command resource";
+
+/// Whether a command took too long although no fault is about that. With short timeouts this happens
+/// on a machine that has too much to do.
+fn is_disturbed(case: &Case<'_>, result: &CaseResult) -> bool {
+    let mut log = result.phases.values().flat_map(|done| &done.log);
+    !case.failure.is_slow() && log.any(|line| line.contains(TIMEOUT))
 }
 
 /// Reports that a kernel makes only once.

@@ -25,7 +25,7 @@ impl Report<'_> {
                 "title": run.header.title(), "workload": run.header.workload.work,
                 "numbers": [
                     ["steps of a clean run", n.steps], ["classes", n.classes], ["cases", n.cases],
-                    ["done", n.done], ["not reached", n.not_reached], ["with findings", n.damaged],
+                    ["done", n.done], ["not reached", n.not_reached], ["with findings", n.damaged], ["disturbed", n.disturbed],
                     ["reboots", n.rebooted], ["seconds", n.seconds],
                 ],
                 "cases": cases,

@@ -36,14 +36,19 @@ impl Report<'_> {
 }
 
 fn status(case: &CaseResult) -> TestCaseStatus {
-    let Some(worst) = case.findings.first() else {
-        if case.fired > 0 {
-            return TestCaseStatus::success();
+    let skipped = match case {
+        CaseResult { disturbed: true, .. } => Some("the machine was too slow"),
+        CaseResult { fired: 0, findings, .. } if findings.is_empty() => {
+            Some("the driver did not get to this step")
         }
-        let mut status = TestCaseStatus::skipped();
-        status.set_message("the driver did not get to this step");
-        return status;
+        _ => None,
     };
+    if let Some(why) = skipped {
+        let mut status = TestCaseStatus::skipped();
+        status.set_message(why);
+        return status;
+    }
+    let Some(worst) = case.findings.first() else { return TestCaseStatus::success() };
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
     status.set_type(worst.kind.name());
     status.set_message(&worst.what);

@@ -50,6 +50,8 @@ struct Numbers {
     not_reached: usize,
     /// Cases with findings.
     damaged: usize,
+    /// Cases that the machine was too slow for.
+    disturbed: usize,
     rebooted: usize,
     seconds: u64,
 }
@@ -59,7 +61,7 @@ impl<'a> Report<'a> {
     pub fn new(runs: &'a [Results]) -> Self {
         let mut groups: BTreeMap<(Kind, &str), Vec<Seen<'a>>> = BTreeMap::new();
         for Results { header, cases } in runs {
-            for case in cases {
+            for case in cases.iter().filter(|case| !case.disturbed) {
                 for finding in &case.findings {
                     let seen = Seen { header, case, finding };
                     groups.entry((finding.kind, finding.what.as_str())).or_default().push(seen);
@@ -77,7 +79,7 @@ impl<'a> Report<'a> {
 
     /// Whether a case of which the step was never reached is among them.
     pub fn has_unreached(&self) -> bool {
-        self.runs.iter().any(|run| run.cases.iter().any(|case| case.fired == 0))
+        self.runs.iter().any(|run| run.cases.iter().any(|case| case.fired == 0 || case.disturbed))
     }
 }
 
@@ -94,7 +96,8 @@ impl Numbers {
             cases: chosen.len(),
             done: cases.len(),
             not_reached: count(&|case| case.fired == 0),
-            damaged: count(&|case| !case.findings.is_empty()),
+            damaged: count(&|case| !case.findings.is_empty() && !case.disturbed),
+            disturbed: count(&|case| case.disturbed),
             rebooted: count(&|case| case.rebooted),
             seconds: cases.iter().map(|case| case.seconds).sum::<f64>().round() as u64,
         }
@@ -118,6 +121,7 @@ impl Header {
 /// How a case ended, in a word.
 fn verdict(case: &CaseResult) -> &'static str {
     match case.findings.first() {
+        _ if case.disturbed => "disturbed",
         Some(finding) => finding.kind.name(),
         None if case.fired == 0 => "not reached",
         None => "ok",

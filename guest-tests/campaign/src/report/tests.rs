@@ -21,6 +21,7 @@ fn results() -> Vec<Results> {
         phases: [].into(),
         findings,
         rebooted: false,
+        disturbed: false,
         seconds: 2.0,
     };
     let finding = Finding {
