@@ -26,6 +26,7 @@ pub mod profile;
 pub mod qp;
 mod references;
 pub mod registers;
+pub mod remembered;
 pub mod ring;
 pub mod special;
 pub mod srq;
@@ -129,6 +130,8 @@ pub struct Firmware {
     pub pages: pages::Pages,
     /// Keys and protection domains.
     pub mtt: mtt::Mtt,
+    /// Translations as they were: what stale ones are.
+    pub remembered: remembered::Remembered,
     /// UAR pages.
     pub uars: Table<uar::Uar>,
     /// Event queues.
@@ -170,6 +173,7 @@ impl Firmware {
                 entries: limits.translations,
                 pds: limits.pds,
             }),
+            remembered: remembered::Remembered::default(),
             uars: Table::new(uar::FIRST, limits.uars),
             eqs: eq::Eqs::new(limits.eqs),
             cqs: Table::new(1, limits.cqs),
@@ -201,6 +205,7 @@ impl Firmware {
             now: _,
             // What forget_objects covers.
             mtt: _,
+            remembered: _,
             uars: _,
             eqs: _,
             cqs: _,
@@ -231,6 +236,7 @@ impl Firmware {
             // Given back by the queues when they are dropped.
             page_budget: _,
             mtt,
+            remembered,
             uars,
             eqs,
             cqs,
@@ -247,6 +253,7 @@ impl Firmware {
         qps.clear();
         srqs.clear();
         cqs.clear();
+        remembered.reset();
         late_completions.reset();
         eqs.reset();
         uars.clear();

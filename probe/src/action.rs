@@ -39,6 +39,8 @@ pub enum Action {
     Twice,
     /// It is refused, as if what it needs were not there.
     Refuse,
+    /// It is as it was before.
+    Stale,
     /// Only so many bytes, the first, are read or written.
     Torn(u64),
     /// It is written although there is no room.

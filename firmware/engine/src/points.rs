@@ -50,13 +50,14 @@ fn code(service: Service) -> QpType {
 }
 
 /// A key was asked what an access reaches, and refused or somebody wants to know. Returns the
-/// outcome: a fault may have the key refuse what it would permit.
+/// outcome: a fault may have the key refuse what it would permit, or answer as it did before.
 #[cold]
 pub fn translation(
+    fw: &Firmware,
     owner: Owner,
     range: Range,
     access: Access,
-    pieces: &[mtt::Piece],
+    pieces: &mut mtt::Pieces,
     outcome: Result<(), Refusal>,
 ) -> Result<(), Refusal> {
     let (Owner { pd, qpn, probe }, Range { key, addr, len }) = (owner, range);
@@ -74,13 +75,22 @@ pub fn translation(
         ("pd", pd.unwrap_or(u32::MAX).into()),
         ("qpn", qpn.into()),
     ];
-    let asked = Site { point: Point::Translation, layout: None, bytes: &[], values: &values };
-    let outcome = match outcome {
-        Ok(()) if probe.ask(&asked) == Some(Action::Refuse) => {
-            Err(Refusal { key, addr, len, access, cause: Cause::NoSuchKey })
+    let mut outcome = outcome;
+    if probe.asks(Point::Translation) {
+        let [key_, addr_, len_, access_, pd_, qpn_] = values;
+        let refused = ("refused", outcome.is_err().into());
+        let all = [key_, addr_, len_, access_, pd_, qpn_, refused];
+        let site = Site { point: Point::Translation, layout: None, bytes: &[], values: &all };
+        let asked = (key, addr, len);
+        match probe.ask(&site) {
+            Some(Action::Refuse) => {
+                outcome = Err(Refusal { key, addr, len, access, cause: Cause::NoSuchKey });
+            }
+            Some(Action::Stale) if fw.remembered.recall(asked, pieces) => outcome = Ok(()),
+            _ if outcome.is_ok() => fw.remembered.note(asked, pieces),
+            _ => {}
         }
-        outcome => outcome,
-    };
+    }
     if pieces.len() <= FEW {
         tell_pieces::<{ FEW * Piece::SIZE }>(probe, &values, pieces, &outcome);
     } else {

@@ -15,6 +15,8 @@ mod file;
 mod point;
 mod rule;
 mod rules;
+#[cfg(test)]
+mod schema;
 mod select;
 #[cfg(test)]
 mod tests;

@@ -92,6 +92,7 @@ pub fn told(point: Point) -> &'static [Told] {
                     word("access", "access", ACCESSES),
                     number("pd"),
                     number("qpn"),
+                    number("refused"),
                 ]
             }
         }
@@ -164,7 +165,8 @@ pub fn verbs(point: Point) -> &'static [Verb] {
         Point::Doorbell => &[Lose, Hold, DelayMs, DelayUs],
         Point::WorkRequest => &[Fail, Lose, Hold, DelayMs, DelayUs],
         Point::Completion => &[Set, Lose, Hold, DelayMs, DelayUs, Twice, OwnerLateMs, OwnerLateUs],
-        Point::Translation | Point::DmaExchange => &[Refuse],
+        Point::Translation => &[Refuse, Stale],
+        Point::DmaExchange => &[Refuse],
         Point::DmaRead => &[Refuse, Torn],
         Point::DmaWrite | Point::DmaCopy => &[Refuse, Torn, Lose, Hold, DelayMs, DelayUs],
         Point::PacketSent => &[Lose, DelayMs, DelayUs, Twice],

@@ -135,6 +135,7 @@ fn every_verb_becomes_what_it_says() {
         ("dma_read", "'refuse'", Action::Refuse),
         ("dma_read", "{ torn = 3 }", Action::Torn(3)),
         ("dma_copy", "'lose'", Action::Lose),
+        ("translation", "'stale'", Action::Stale),
         ("event", "'overwrite'", Action::Overwrite),
         ("event", "{ owner_late_us = 5 }", Action::OwnerLate(5_000)),
         (

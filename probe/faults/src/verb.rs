@@ -85,7 +85,7 @@ macro_rules! verbs {
         pub enum Verb { $( $verb, )* }
 
         impl Verb {
-            const ALL: &[Self] = &[$( Self::$verb ),*];
+            pub const ALL: &[Self] = &[$( Self::$verb ),*];
 
             /// How it is written.
             pub fn name(self) -> &'static str {
@@ -93,17 +93,17 @@ macro_rules! verbs {
             }
 
             /// It stands alone.
-            fn is_word(self) -> bool {
+            pub fn is_word(self) -> bool {
                 match self { $( Self::$verb => stringify!($kind).ends_with("word"), )* }
             }
 
             /// It is about the card as a whole, and fits every point.
-            fn is_global(self) -> bool {
+            pub fn is_global(self) -> bool {
                 match self { $( Self::$verb => stringify!($kind).starts_with("card"), )* }
             }
 
             /// What can stand beside it.
-            fn with(self) -> &'static [&'static str] {
+            pub fn with(self) -> &'static [&'static str] {
                 match self { $( Self::$verb => &[$($with),*], )* }
             }
         }
@@ -121,6 +121,7 @@ verbs! {
     Refuse = "refuse" word [],
     DelayMs = "delay_ms" table [],
     DelayUs = "delay_us" table [],
+    Stale = "stale" word [],
     Torn = "torn" table [],
     Overwrite = "overwrite" word [],
     OwnerLateMs = "owner_late_ms" table [],
@@ -305,6 +306,7 @@ impl Arguments<'_> {
             Verb::Refuse => Deed::Action(Action::Refuse),
             Verb::DelayMs => Deed::Action(Action::Delay(self.time("delay_ms", 1_000_000)?)),
             Verb::DelayUs => Deed::Action(Action::Delay(self.time("delay_us", 1_000)?)),
+            Verb::Stale => Deed::Action(Action::Stale),
             Verb::Torn => Deed::Action(Action::Torn(self.number("torn", 32, 0)?)),
             Verb::Overwrite => Deed::Action(Action::Overwrite),
             Verb::OwnerLateMs => {

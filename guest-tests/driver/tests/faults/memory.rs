@@ -95,3 +95,36 @@ fn a_write_of_the_card_is_torn() {
     let answer = driver.alloc_pd();
     assert_eq!(counts(&mut driver).1, 1, "{answer:?}");
 }
+
+/// After its key is gone the card uses it once more, as it was.
+#[test]
+fn a_translation_is_stale() {
+    let (mut driver, device) = up();
+    let (all, [(a, a_cq), (b, _)]) = &mut pair(&mut driver, &device);
+    let source = driver.memory.alloc(4096).unwrap();
+    let pd = pd_of(&mut driver, *all);
+    let key = driver.create_dma_key(pd).unwrap();
+    fault(
+        &mut driver,
+        "translation",
+        &format!("where = {{ key = {key}, refused = true }}\ndo = 'stale'"),
+    );
+    let mut outcomes = Vec::new();
+    for n in 0..3 {
+        driver.post_receive(b, *all, 0x10000, 4096).unwrap();
+        let mut wqe = vec![0; WqeCtrlSeg::SIZE];
+        wqe.extend_from_slice(&data_segment(key, source, 1000));
+        driver.post_send(a, WqeOpcode::SEND, &wqe).unwrap();
+        outcomes.push(cq::check(&completion(&mut driver, a_cq)).is_ok());
+        if n == 0 {
+            driver.destroy_mkey(key).unwrap();
+        }
+    }
+    assert_eq!(outcomes, [true, true, false], "the second is stale, the third refused");
+    assert_eq!(counts(&mut driver), (1, 1));
+}
+
+/// The protection domain of a key.
+fn pd_of(driver: &mut TestDriver, key: u32) -> u32 {
+    layouts::Mkc(&driver.query_mkey(key).unwrap()[..]).pd()
+}
