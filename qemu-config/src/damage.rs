@@ -96,7 +96,7 @@ pub fn judge(line: &str, release: &str) -> Option<Damage> {
 }
 
 fn judge_by(line: &str, release: &str, allowed: &[Allowed]) -> Option<Damage> {
-    let message = strip_prefixes(line);
+    let message = self::message(line);
     let severity = PATTERNS.iter().find(|(look, _)| fits(*look, message)).map(|(_, s)| *s)?;
     let excused = |a: &Allowed| release.starts_with(a.release) && message.contains(a.has);
     if let Some(Allowed { why, .. }) = allowed.iter().find(|a| excused(a)) {
@@ -114,8 +114,8 @@ fn fits(look: Look, message: &str) -> bool {
     }
 }
 
-/// Takes `[    1.234567]` and, where CONFIG_PRINTK_CALLER is set, `[   T12]` off.
-fn strip_prefixes(line: &str) -> &str {
+/// A line of the console without `[    1.234567]` and, where CONFIG_PRINTK_CALLER is set, `[   T12]`.
+pub fn message(line: &str) -> &str {
     let mut rest = line.trim_start_matches(['\r', ' ']);
     for _ in 0..2 {
         let Some((inside, after)) = rest.strip_prefix('[').and_then(|r| r.split_once(']')) else {

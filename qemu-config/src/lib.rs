@@ -37,7 +37,7 @@ mod terminal;
 mod tools;
 
 pub use cache::{About, Cache, Listed};
-pub use damage::{Damage, Severity, judge};
+pub use damage::{Damage, Severity, judge, message};
 pub use error::{Error, Result};
 pub use kvm::Accelerator;
 pub use options::{Card, GuestProgram, Job, Kernel, Mebibytes, Options};

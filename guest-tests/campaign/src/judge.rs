@@ -1,10 +1,11 @@
 //! Which of the things that happened to a guest are damage.
 
-use qemu_config::{Damage, Outcome, Severity, judge};
+use qemu_config::{Damage, Outcome, Severity, judge, message};
 
 use crate::agent::Done;
 use crate::lab::Tables;
 use crate::result::{Finding, Kind};
+use crate::signature;
 
 /// Messages that are kept with a finding, before and after the one that shows it.
 const BEFORE: usize = 5;
@@ -30,15 +31,7 @@ pub(crate) fn messages(log: &[String], release: &str) -> Vec<Finding> {
         let worst = damages.iter().find(|damage| damage.severity == Severity::Fatal);
         let telling = damages.iter().find(|damage| damage.message.starts_with("WARNING: "));
         let damage = worst.or(telling).or(damages.first()).unwrap_or(&first);
-        let (kind, mut what) = (kind(damage), signature(&damage.message));
-        let place = deepest_in_driver(lines);
-        if kind == Kind::Hang {
-            let task = what.split(" blocked for more than ").next().unwrap_or_default();
-            let task = task.trim_start_matches("INFO: task ");
-            what = format!("{task} hangs{}", in_place(place));
-        } else if let Some(place) = place.filter(|place| !what.contains(place)) {
-            what = format!("{what} under {place}");
-        }
+        let (kind, what) = (kind(damage), signature::of(lines, damage));
         if !findings.iter().any(|known| known.what == what) {
             let kept = at.saturating_sub(BEFORE)..end.min(at + AFTER);
             let detail = log.get(kept).unwrap_or_default().to_vec();
@@ -67,58 +60,17 @@ fn block(log: &[String]) -> usize {
     end.map_or(log.len().min(MOST), |end| end + 2)
 }
 
-/// A message without what differs from run to run: processes, addresses, seconds, taint.
-fn signature(message: &str) -> String {
-    let message = message.split(" Not tainted").next().unwrap_or(message);
-    let message = message.split(" Tainted:").next().unwrap_or(message);
-    let words = message.split_whitespace().filter(|word| {
-        let number = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-        let hexadecimal = number.len() >= 8 && number.chars().all(|c| c.is_ascii_hexdigit());
-        !hexadecimal && !word.starts_with("0x") && !word.starts_with("CPU#")
-    });
-    let mut words: Vec<String> = words.map(str::to_owned).collect();
-    // "WARNING: CPU: 1 PID: 77 at drivers/…": which processor and process says nothing.
-    for label in ["CPU:", "PID:"] {
-        if let Some(at) = words.iter().position(|word| word == label) {
-            words.drain(at..(at + 2).min(words.len()));
-        }
-    }
-    for word in &mut words {
-        // A task is its name and number, `sh:77` or `sh/77`; a place is a file and a line, `x.c:77`.
-        if let Some((name, number)) = word.rsplit_once([':', '/'])
-            && !number.is_empty()
-            && number.chars().all(|c| c.is_ascii_digit())
-            && !name.contains('.')
-        {
-            *word = name.to_owned();
-        }
-    }
-    words.join(" ").trim_end_matches([',', ' ']).to_owned()
-}
-
-/// The first function of a module in what follows a hung task's report.
-fn deepest_in_driver(log: &[String]) -> Option<&str> {
-    let trace = log.iter().skip_while(|line| !line.contains("Call Trace:")).skip(1);
-    let own = trace.take(40).find(|line| line.trim_end().ends_with(']'))?;
-    own.split_whitespace().find_map(|word| word.split_once('+')).map(|(function, _)| function)
-}
-
-fn in_place(function: Option<&str>) -> String {
-    function.map_or_else(String::new, |function| format!(" in {function}"))
-}
-
 /// Processes that could not be killed.
 pub(crate) fn stuck(done: &Done) -> Option<Finding> {
     let worst = done.stuck.first()?;
-    let lines = worst.stack.lines().flat_map(str::split_whitespace);
-    let place = lines.filter_map(|word| word.split_once('+')).map(|(function, _)| function).next();
+    let place = worst.stack.lines().find_map(signature::function);
     let detail = done.stuck.iter().flat_map(|stuck| {
         let head = format!("{} (state {})", stuck.name, stuck.state);
         std::iter::once(head).chain(stuck.stack.lines().map(|line| format!("  {line}")))
     });
     Some(Finding {
         kind: Kind::Hang,
-        what: format!("{} hangs{}", worst.name, in_place(place)),
+        what: signature::hang(&worst.name, place),
         detail: detail.collect(),
     })
 }
@@ -132,8 +84,8 @@ pub(crate) fn leak(now: &Tables, clean: &Tables) -> Option<Finding> {
 
 /// A guest that says nothing any more: what its console shows, or else that.
 pub(crate) fn dead(why: &str, outcome: &Outcome, release: &str) -> Vec<Finding> {
-    let console: Vec<String> =
-        outcome.console.lines().map(|line| line.trim_end().to_owned()).collect();
+    let console = outcome.console.lines();
+    let console: Vec<String> = console.map(|line| message(line).trim_end().to_owned()).collect();
     let last = console.len().saturating_sub(AFTER);
     let fatal = messages(&console, release).into_iter().filter(|found| found.kind <= Kind::Hang);
     let mut findings: Vec<_> = fatal.collect();
@@ -147,31 +99,6 @@ mod tests {
     use super::*;
 
     const RELEASE: &str = "6.12.117+deb13-amd64";
-
-    #[test]
-    fn the_same_damage_has_the_same_words() {
-        let cases = [
-            (
-                "WARNING: CPU: 1 PID: 77 at drivers/infiniband/hw/mlx5/umr.c:333 f+0x1/0x20 [mlx5_ib]",
-                "WARNING: at drivers/infiniband/hw/mlx5/umr.c:333 f+0x1/0x20 [mlx5_ib]",
-            ),
-            (
-                "WARNING: drivers/x.c:3 at f+0x1/0x2, CPU#1: modprobe/7",
-                "WARNING: drivers/x.c:3 at f+0x1/0x2, modprobe",
-            ),
-            (
-                "BUG: kernel NULL pointer dereference, address: 0000000000000010",
-                "BUG: kernel NULL pointer dereference, address:",
-            ),
-            (
-                "INFO: task sh:77 blocked for more than 20 seconds.",
-                "INFO: task sh blocked for more than 20 seconds.",
-            ),
-        ];
-        for (message, words) in cases {
-            assert_eq!(signature(message), words);
-        }
-    }
 
     #[test]
     fn a_warning_is_told_once_and_with_what_is_around_it() {
@@ -191,33 +118,17 @@ mod tests {
         let found = messages(&log, RELEASE);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].kind, Kind::Report);
-        assert_eq!(
-            found[0].what,
-            "WARNING: at lib/refcount.c:28 saturate+0x1/0x2 under cmd_ent_put"
-        );
+        assert_eq!(found[0].what, "WARNING in saturate (lib/refcount.c) under cmd_ent_put");
         assert_eq!(found[0].detail, log[..8]);
         assert!(messages(&log[..1], RELEASE).is_empty());
     }
 
     #[test]
-    fn a_task_that_hangs_is_told_by_where_it_hangs() {
-        let log: Vec<String> = [
-            "INFO: task sh:209 blocked for more than 20 seconds.",
-            "Call Trace:",
-            " schedule+0x27/0xc0",
-            " down+0x47/0x60",
-            " mlx5_cmd_allowed_opcode+0x33/0x90 [mlx5_core]",
-            " destroy_async_eqs+0x44/0xc0 [mlx5_core]",
-        ]
-        .map(str::to_owned)
-        .into();
-        assert_eq!(messages(&log, RELEASE)[0].what, "sh hangs in mlx5_cmd_allowed_opcode");
+    fn a_process_that_can_not_be_killed_is_told_by_where_it_hangs() {
         let stack = "[<0>] mlx5_cmd_allowed_opcode+0x33/0x90 [mlx5_core]".to_owned();
-        let done = Done {
-            stuck: vec![crate::agent::Stuck { name: "sh".into(), state: 'D', stack }],
-            ..Done::default()
-        };
-        assert_eq!(stuck(&done).unwrap().what, "sh hangs in mlx5_cmd_allowed_opcode");
+        let stuck = vec![crate::agent::Stuck { name: "sh".into(), state: 'D', stack }];
+        let found = super::stuck(&Done { stuck, ..Done::default() }).unwrap();
+        assert_eq!(found.what, "sh hangs in mlx5_cmd_allowed_opcode");
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod request;
 mod result;
 mod run;
 mod shard;
+mod signature;
 mod steps;
 mod store;
 mod workload;
