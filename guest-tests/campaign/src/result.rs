@@ -104,7 +104,7 @@ impl CaseResult {
 }
 
 /// The reason in what a failed program printed last: `sh: 1: echo: echo: I/O error` is `I/O error`.
-fn reason(output: &str) -> Option<&str> {
+pub(crate) fn reason(output: &str) -> Option<&str> {
     let line = output.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     line.rsplit(": ").next()
 }

@@ -11,7 +11,7 @@ use crate::agent::Done;
 use crate::case::{Case, Choice};
 use crate::judge;
 use crate::lab::{Broken, Lab, Tables};
-use crate::result::{CaseResult, Finding, Kind};
+use crate::result::{CaseResult, Finding, Kind, reason};
 use crate::steps::{self, Steps};
 use crate::store::Header;
 use crate::workload::{Phase, Workload};
@@ -157,10 +157,10 @@ impl<'a> Campaign<'a> {
                 }
                 self.drop_guest();
                 self.boot()?;
-                (result.fired, result.phases) = (0, [].into());
-                result.findings.clear();
-                tried = self.try_case(case, &mut result);
             }
+            (result.fired, result.phases) = (0, [].into());
+            result.findings.clear();
+            tried = self.try_case(case, &mut result);
         }
         match tried {
             Ok(None) => {}
@@ -277,25 +277,37 @@ impl<'a> Campaign<'a> {
         Ok(None)
     }
 
-    /// Whether the driver does not take the card although nothing is armed.
+    /// Whether the driver does not take the card although nothing is armed; and if not, whether a reset of
+    /// the function helps.
     fn rebind_fails(&mut self) -> Result<Option<Finding>, Error> {
         let Some(lab) = &mut self.lab else { return Ok(None) };
-        let tried = lab.bind().and_then(|bound| {
-            lab.unbind()?;
-            Ok(bound)
-        });
-        let done = match tried {
+        let failed = match bind_and_unbind(lab) {
             Ok(done) if done.well() => return Ok(None),
             Ok(done) => done,
             Err(Broken::Guest(why)) => Done { output: why, ..Done::default() },
             Err(other) => return Err(other.into()),
         };
+        let again = lab.reset().and_then(|_| bind_and_unbind(lab));
+        let unless = match again {
+            Ok(done) if done.well() => " without a reset of the function",
+            Ok(_) | Err(Broken::Guest(_)) => "",
+            Err(other) => return Err(other.into()),
+        };
         Ok(Some(Finding {
             kind: Kind::NoRebind,
-            what: format!("the driver does not bind again: {}", last_line(&done.output)),
-            detail: done.log,
+            what: format!(
+                "the driver does not bind again{unless}: {}",
+                reason(&failed.output).unwrap_or("no reason was told")
+            ),
+            detail: failed.log,
         }))
     }
+}
+
+fn bind_and_unbind(lab: &mut Lab) -> Result<Done, Broken> {
+    let bound = lab.bind()?;
+    lab.unbind()?;
+    Ok(bound)
 }
 
 impl Drop for Campaign<'_> {
@@ -329,10 +341,6 @@ fn add(findings: &mut Vec<Finding>, finding: Finding) {
     if !findings.iter().any(|known| known.what == finding.what) {
         findings.push(finding);
     }
-}
-
-fn last_line(text: &str) -> &str {
-    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no reason was told")
 }
 
 fn do_phase(lab: &mut Lab, workload: &Workload, phase: Phase) -> Result<Done, Broken> {
