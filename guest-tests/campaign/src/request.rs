@@ -61,6 +61,7 @@ impl Request {
     /// Runs all cases that have no result yet.
     pub fn run(&self, stop: &Stop) -> Result<Results, Error> {
         let options = self.options();
+        let _lock = Store::lock(&self.dir)?;
         let earlier = Store::read(&self.dir)?;
         let (mut campaign, mut header) =
             Campaign::begin(&self.workload, &options, self.choice, stop)?;

@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -118,11 +120,25 @@ impl Store {
         Ok(Some(Results { header, cases }))
     }
 
+    /// Makes the directory this process's alone for as long as the file is open.
+    pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
+        let failed = |source| Error::File { path: dir.to_owned(), source };
+        fs::create_dir_all(dir).map_err(failed)?;
+        let lock = File::open(dir).map_err(failed)?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(lock),
+            Err(Errno::WOULDBLOCK) => {
+                let why = "another campaign is writing its results there: name another --out";
+                Err(Error::Results(format!("{}: {why}", dir.display())))
+            }
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+
     /// Begins a directory, or goes on with what it holds.
     pub(crate) fn open(dir: &Path, results: &Results) -> Result<Self, Error> {
         let path = dir.join(FILE);
         let failed = |source| Error::File { path: path.clone(), source };
-        fs::create_dir_all(dir).map_err(failed)?;
         // Written whole, so that half a line at the end is gone.
         let new = dir.join(format!("{FILE}.new"));
         let mut file = File::create(&new).map_err(failed)?;
@@ -144,4 +160,49 @@ fn put(file: &mut File, value: &impl Serialize) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     file.write_all(&line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::Shard;
+
+    #[test]
+    fn a_directory_has_one_writer() {
+        let place = tempfile::tempdir().unwrap();
+        let held = Store::lock(place.path()).unwrap();
+        let refused = Store::lock(place.path()).unwrap_err().to_string();
+        assert!(refused.contains("another campaign"), "{refused}");
+        drop(held);
+        Store::lock(place.path()).unwrap();
+    }
+
+    #[test]
+    fn a_campaign_that_was_killed_goes_on() {
+        let place = tempfile::tempdir().unwrap();
+        assert_eq!(Store::read(place.path()).unwrap(), None);
+        let choice = Choice { full: false, seed: 1, shard: Shard::WHOLE };
+        let header = Header::new(&Workload::find("probe").unwrap(), "6.12", choice, Vec::new());
+        let mut results = Results { header, cases: Vec::new() };
+        let mut store = Store::open(place.path(), &results).unwrap();
+        let case = CaseResult {
+            case: "probe/command/INIT_HCA#1/never".into(),
+            fired: 1,
+            phases: [].into(),
+            findings: Vec::new(),
+            rebooted: false,
+            disturbed: false,
+            seconds: 1.0,
+        };
+        store.add(&case).unwrap();
+        results.cases.push(case);
+        // Killed within a line.
+        store.file.write_all(b"{\"case\":\"pro").unwrap();
+        assert_eq!(Store::read(place.path()).unwrap().as_ref(), Some(&results));
+        // What is wrong elsewhere is no such line.
+        let mut store = Store::open(place.path(), &results).unwrap();
+        store.file.write_all(b"nonsense\n\n").unwrap();
+        let error = Store::read(place.path()).unwrap_err().to_string();
+        assert!(error.contains("line 3"), "{error}");
+    }
 }
