@@ -86,6 +86,12 @@ class Memory(Mapping):
         super().__init__(-1, length, flags, mmap.PROT_READ | mmap.PROT_WRITE)
 
 
+def advise(memory, advice):
+    """madvise() of all of it."""
+    if _libc.madvise(ctypes.c_void_p(memory.address), ctypes.c_size_t(memory.length), advice):
+        raise OSError(ctypes.get_errno(), "madvise")
+
+
 def translated(key, address, length, access="remote_read"):
     """The DMA address that an access begins at; None if the card refuses it."""
     answer = card.ask(
