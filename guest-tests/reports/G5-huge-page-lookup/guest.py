@@ -11,8 +11,8 @@ import card
 import host
 import rdma
 
-REGISTRATIONS = 200
-MAPPINGS = 2000
+REGISTRATIONS = 50
+MAPPINGS = 300
 UNNEEDED = 2
 
 libc = ctypes.CDLL(None, use_errno=True)

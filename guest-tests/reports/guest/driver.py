@@ -59,12 +59,26 @@ def modprobe(*arguments):
     return subprocess.run(["modprobe", *arguments], capture_output=True, text=True)
 
 
+def reset():
+    """A reset of the function, as after a fatal error."""
+    (PCI / "devices" / function() / "reset").write_text("1")
+
+
+def renew():
+    """Unbinds, resets, binds: as a person would after a fatal error. Whether the device is usable."""
+    if bound():
+        unbind()
+    reset()
+    bind()
+    return wait_active()
+
+
 def restore(seconds=30):
     """Makes the device usable again; whether it is."""
     modprobe("-a", "mlx5_core", "mlx5_ib", "ib_uverbs")
-    if not bound():
-        bind()
-    return wait_active(seconds)
+    if bound() and wait_active(2):
+        return True
+    return renew() or wait_active(seconds)
 
 
 def rebind():

@@ -1,0 +1,59 @@
+"""A region whose key can't be revoked."""
+
+import os
+from pathlib import Path
+
+import card
+import driver
+import host
+import rdma
+
+
+def in_use():
+    """Keys in use by size, where there are any: all less those in stock."""
+    found = {}
+    for size in Path("/sys/kernel/debug/mlx5").glob("*/mr_cache/*/size"):
+        used = int(size.read_text()) - int((size.parent / "cur").read_text())
+        if used:
+            found[size.parent.name] = used
+    return found
+
+
+def child(action):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            action()
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def revoke():
+    pd = rdma.PD(rdma.open_device())
+    region = rdma.Memory(1 << 16).register(pd)
+    found = card.ask("inspect", node="qps")["children"]
+    own = [int(q["name"], 16) for q in found if q["values"].get("service") not in ("RC", "UD", "UC", "XRC")]
+    card.arm("revoke fails", qpn=own)
+    host.note(f"{own}: {rdma.name(rdma.refusal(region.close))}")
+
+
+def odd_sizes():
+    pd = rdma.PD(rdma.open_device())
+    memory = rdma.Memory(1 << 22)
+    for pages in range(3, 700, 23):
+        memory.register(pd, pages * 4096).close()
+
+
+before, live = in_use(), card.quiet()["objects"]["mkey_live"]
+child(revoke)
+fired = card.fired("revoke fails")
+card.disarm()
+after = in_use()
+host.promise("in-use", before == after and fired, f"before {before}, after {after}, fired {fired}")
+now = card.quiet()["objects"]["mkey_live"]
+host.promise("live", now == live, f"{live} before, {now} after")
+child(odd_sizes)
+driver.unbind()
+left = card.quiet()["objects"]
+host.promise("empty", left["mkey"] == 0, repr(left))
