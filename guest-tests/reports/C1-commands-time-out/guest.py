@@ -16,7 +16,6 @@ for count in (1, 8, commands.SLOTS):
     crowd.go()
     card.wait_fired("held", count)
     results = crowd.results()
-    crowd.close()
     timed_out.append(results)
     # A domain is a command too; with no slot left it would wait in vain.
     reserved.append(rdma.refusal(lambda: rdma.PD(context)) if count < commands.SLOTS else 0)
@@ -24,6 +23,7 @@ for count in (1, 8, commands.SLOTS):
     come = lambda: len(log.find("arrived after timeout")) - before
     card.wait(lambda: come() >= count)
     late.append((count, come()))
+    crowd.close()
     slots.append(commands.at_once(commands.SLOTS))
 host.promise("timed-out", all(one == 110 for results in timed_out for one in results), repr(timed_out))
 host.promise("reserved", not any(reserved), repr(reserved))
