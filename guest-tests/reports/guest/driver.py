@@ -22,13 +22,22 @@ def bound():
     return (DRIVER / function()).exists()
 
 
+def _write(path, text):
+    """Once: Python's files try a write that fails a second time when they are closed."""
+    file = os.open(path, os.O_WRONLY)
+    try:
+        os.write(file, text.encode())
+    finally:
+        os.close(file)
+
+
 def unbind():
-    (DRIVER / "unbind").write_text(function())
+    _write(DRIVER / "unbind", function())
 
 
 def bind():
     """Errors of the probe come as OSError."""
-    (DRIVER / "bind").write_text(function())
+    _write(DRIVER / "bind", function())
 
 
 def device():
@@ -61,7 +70,7 @@ def modprobe(*arguments):
 
 def reset():
     """A reset of the function, as after a fatal error."""
-    (PCI / "devices" / function() / "reset").write_text("1")
+    _write(PCI / "devices" / function() / "reset", "1")
 
 
 def renew():
