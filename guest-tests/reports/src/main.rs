@@ -39,9 +39,10 @@ enum Command {
         /// A file for each kernel
         #[arg(required = true)]
         results: Vec<PathBuf>,
-        /// Write nothing; fail when the page says something else of the first so many kernels
+        /// Write nothing; fail when the page says something else
         #[arg(long)]
         check: bool,
+        /// Where the reports are
         #[arg(long, value_name = "DIR", default_value = catalogue::HERE)]
         dir: PathBuf,
     },
