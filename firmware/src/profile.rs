@@ -76,6 +76,8 @@ const CONNECTX6: &[Value] = &[
     ("cq_resize", 1),
     ("cq_moderation", 1),
     ("block_lb_mc", 1),
+    // Drivers listen for it. It is never too hot, unless a fault rule says so.
+    ("temp_warn_event", 1),
     // Memory windows of both types, and invalidation by a peer.
     ("imaicl", 1),
     ("xrc", 1),

@@ -158,3 +158,32 @@ fn an_unknown_rule_is_refused() {
         assert!(refused.message.starts_with(message), "{refused:?}");
     }
 }
+
+/// What `[limits]` says there is room for, there is, and no more.
+#[test]
+fn limits_are_kept() {
+    let (mut driver, _) = up();
+    let keys = objects(&mut driver)["mkey"] as u32;
+    let mut config = Config::default();
+    config.limits.mkeys = keys + 3;
+    let mut driver = common::driver(&config);
+    driver.power_on().unwrap();
+    let pd = driver.alloc_pd().unwrap();
+    let made: Vec<u32> = (0..3).map(|_| driver.create_dma_key(pd).unwrap()).collect();
+    let refused = driver.create_dma_key(pd);
+    assert!(matches!(refused, Err(Error::Command { status: Status::LIM_ERR, .. })), "{refused:?}");
+    driver.destroy_mkey(made[0]).unwrap();
+    driver.create_dma_key(pd).unwrap();
+
+    let mut config = Config::default();
+    config.limits.translation_entries = 10;
+    let mut driver = common::driver(&config);
+    driver.power_on().unwrap();
+    let pd = driver.alloc_pd().unwrap();
+    let region = common::region(&mut driver, pd, 0x1000_0000, 8);
+    let key = driver.create_mtt_key(&region).unwrap();
+    let refused = driver.create_mtt_key(&region);
+    assert!(matches!(refused, Err(Error::Command { status: Status::NO_RES, .. })), "{refused:?}");
+    driver.destroy_mkey(key).unwrap();
+    driver.create_mtt_key(&region).unwrap();
+}
