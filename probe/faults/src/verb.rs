@@ -56,7 +56,7 @@ pub enum Effect {
     },
     /// The link has another speed and width, after it has been down for a moment.
     Link {
-        /// See [`SPEEDS`].
+        /// See `SPEEDS`.
         speed: u8,
         /// How many lanes.
         width: u8,
