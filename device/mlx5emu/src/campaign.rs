@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ::campaign::{Choice, Error, Report, Request, Results, Shard, Workload};
+use ::campaign::{CaseResult, Choice, Error, Report, Request, Results, Shard, Workload};
 use qemu_config::{CARD_LOST, DAMAGED, FAULT_MISSED, Job, SIGNALLED, Stop};
 
 use crate::guest::Guest;
@@ -61,7 +61,11 @@ impl Campaign {
     /// Runs it; the exit status is described in `docs/exit-status.md`.
     pub fn run(self) -> ExitCode {
         if let Some(Command::Merge { out, dirs }) = &self.command {
-            let merged = ::campaign::merge(dirs).and_then(|results| show(&results, out));
+            let merged = ::campaign::merge(dirs).and_then(|results| {
+                let status = show(&results, out)?;
+                say_where(out);
+                Ok(status)
+            });
             return match merged {
                 Ok(status) => ExitCode::from(status),
                 Err(error) => fail(USAGE, error),
@@ -82,7 +86,7 @@ impl Campaign {
     }
 
     fn campaign(&self, stop: &Stop) -> Result<u8, Error> {
-        let (request, _temporary) = self.request()?;
+        let (request, temporary) = self.request()?;
         if self.list {
             for name in ::campaign::list(&request, stop)? {
                 println!("{name}");
@@ -90,7 +94,14 @@ impl Campaign {
             return Ok(0);
         }
         let results = request.run(stop)?;
-        show(&[results], &request.dir)
+        if self.case.is_some() {
+            results.cases.iter().for_each(tell);
+        }
+        let status = show(std::slice::from_ref(&results), &request.dir)?;
+        if temporary.is_none() {
+            say_where(&request.dir);
+        }
+        Ok(status)
     }
 
     fn request(&self) -> Result<(Request, Option<tempfile::TempDir>), Error> {
@@ -151,12 +162,25 @@ fn show(results: &[Results], dir: &Path) -> Result<u8, Error> {
         std::fs::write(&path, text).map_err(|source| Error::File { path, source })?;
     }
     print!("{report}");
-    println!("Everything: {}", dir.join("report.html").display());
     Ok(match (report.has_findings(), report.has_unreached()) {
         (true, _) => DAMAGED,
         (false, true) => FAULT_MISSED,
         (false, false) => 0,
     })
+}
+
+fn say_where(dir: &Path) {
+    println!("Everything: {}", dir.join("report.html").display());
+}
+
+/// What each phase of a case did, and what the kernel said.
+fn tell(case: &CaseResult) {
+    for (phase, done) in &case.phases {
+        println!("{}, {} ms: {}", phase.name(), done.ms, done.output.trim());
+        for line in &done.log {
+            println!("  | {line}");
+        }
+    }
 }
 
 fn status_of(error: &Error) -> u8 {
