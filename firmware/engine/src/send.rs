@@ -127,11 +127,12 @@ impl Engine {
             return Step::Waits;
         }
         let begins = match cx.1.armed(Point::WorkRequest) {
+            // It has not been fetched whole: there is nothing to ask about.
+            _ if wqe.malformed => Begins::Failing(BAD_WQE),
             true => self.begins(fw, cx, qpn, &wqe),
             false => Begins::AsItIs,
         };
         let outcome = match begins {
-            _ if wqe.malformed => Err(BAD_WQE),
             Begins::AsItIs => self.execute(fw, cx, qpn, &wqe),
             Begins::Failing(why) => Err(why),
             Begins::Instead(step) => return step,

@@ -98,7 +98,10 @@ impl CaseResult {
             };
             Some(format!("{}: {how}", phase.name()))
         };
-        let words: Vec<_> = self.phases.iter().filter_map(words).collect();
+        let mut words: Vec<_> = self.phases.iter().filter_map(words).collect();
+        if self.findings.iter().any(|finding| finding.kind == Kind::Dead) {
+            words.push("then the guest was lost".to_owned());
+        }
         if words.is_empty() { "nothing to see".to_owned() } else { words.join("; ") }
     }
 }
@@ -131,6 +134,9 @@ mod tests {
         let failed = done(Some(2), "sh: 1: echo: echo: Connection timed out\n");
         let both = result(&[(Phase::Probe, failed), (Phase::Work, done(Some(1), ""))]);
         assert_eq!(both.reaction(), "probe: Connection timed out; work: status 1");
+        let mut lost = result(std::slice::from_ref(&fine));
+        lost.findings.push(Finding { kind: Kind::Dead, what: String::new(), detail: Vec::new() });
+        assert_eq!(lost.reaction(), "then the guest was lost");
         let late = Done { late: true, signal: Some(9), ..Done::default() };
         assert_eq!(result(&[fine, (Phase::Work, late)]).reaction(), "work: took too long");
     }

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{TestDriver, driver};
+use common::{TestDriver, create, driver};
 use dma::Dma;
 use driver::cq::{self, Arm, CompletionQueue};
-use driver::qp::{Peer, QueuePair, Receive, Shape, data_segment};
+use driver::qp::{Peer, data_segment};
 use driver::{Error, RdmaDevice};
 use function::Config;
 use layouts::{
@@ -19,25 +19,6 @@ fn device() -> (TestDriver, RdmaDevice, u32, u32) {
     let pd = driver.alloc_pd().unwrap();
     let key = driver.create_dma_key(pd).unwrap();
     (driver, device, pd, key)
-}
-
-fn create(
-    driver: &mut TestDriver,
-    device: &RdmaDevice,
-    pd: u32,
-    kind: QpType,
-) -> (QueuePair, CompletionQueue) {
-    let cq = driver.create_cq(device.uar, device.completion_eqn, 6).unwrap();
-    let shape = Shape {
-        kind,
-        pd,
-        uar: device.uar,
-        cqns: [cq.cqn; 2],
-        log_sq_size: 6,
-        receive: Receive::Own { log_size: 4, log_stride: 5 },
-        spare_srqn: device.spare_srqn(),
-    };
-    (driver.create_qp(shape).unwrap(), cq)
 }
 
 /// Waits for the next completion, which the queue is armed for.

@@ -1,86 +1,69 @@
 //! Results for CI systems that read JUnit's XML.
 
-use std::fmt::Write as _;
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::boot::Results;
-use crate::judge::Verdict;
+use crate::judge::{Row, Verdict};
 
 /// A suite; each promise of each report is a case.
-pub fn xml(results: &Results) -> String {
-    let mut cases = String::new();
-    let (mut count, mut failures, mut skipped) = (0, 0, 0);
+pub fn xml(results: &Results) -> Result<String, quick_junit::SerializeError> {
+    let mut suite = TestSuite::new(format!("reports {}", results.kernel));
     for judgement in &results.judgements {
         for row in &judgement.rows {
-            count += 1;
-            let (class, name) = (escaped(&judgement.report), escaped(&row.promise));
-            // Writing to a string never fails.
-            let _ = write!(cases, "  <testcase classname=\"{class}\" name=\"{name}\">");
-            let _ = match &row.verdict {
-                Verdict::Ok => Ok(()),
-                Verdict::Finding(what) => {
-                    write!(cases, "<system-out>finding: {}</system-out>", escaped(what))
-                }
-                Verdict::Without(why) => {
-                    skipped += 1;
-                    write!(cases, "<skipped message=\"{}\"/>", escaped(why))
-                }
-                Verdict::Failed(why) => {
-                    failures += 1;
-                    let seen = escaped(&row.seen);
-                    write!(cases, "<failure message=\"{}\">{seen}</failure>", escaped(why))
-                }
-            };
-            cases.push_str("</testcase>\n");
+            let mut case = TestCase::new(row.promise.as_str(), status(row));
+            case.set_classname(judgement.report.as_str());
+            if let Verdict::Finding(what) = &row.verdict {
+                case.set_system_out(format!("finding: {what}"));
+            }
+            suite.add_test_case(case);
         }
     }
     for problem in &results.problems {
-        count += 1;
-        failures += 1;
-        let problem = escaped(problem);
-        let _ = writeln!(
-            cases,
-            "  <testcase classname=\"run\" name=\"run\"><failure message=\"{problem}\"/></testcase>"
-        );
+        suite.add_test_case(TestCase::new("run", failure(problem)));
     }
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"reports {}\" tests=\"{count}\" \
-         failures=\"{failures}\" skipped=\"{skipped}\">\n{cases}</testsuite>\n",
-        escaped(&results.kernel)
-    )
+    let mut report = Report::new("reports");
+    report.add_test_suite(suite);
+    report.to_string()
 }
 
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push_str("&#10;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
+fn status(row: &Row) -> TestCaseStatus {
+    match &row.verdict {
+        Verdict::Ok | Verdict::Finding(_) => TestCaseStatus::success(),
+        Verdict::Without(why) => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(why.as_str());
+            status
+        }
+        Verdict::Failed(why) => {
+            let mut status = failure(why);
+            status.set_description(row.seen.as_str());
+            status
         }
     }
-    out
+}
+
+fn failure(why: &str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+    status.set_message(why);
+    status
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Judgement, Row};
+    use crate::judge::Judgement;
 
     #[test]
     fn text_of_the_guest_does_not_break_the_file() {
         let row = Row {
             promise: "p".to_owned(),
             verdict: Verdict::Failed("<\"&>".to_owned()),
-            seen: "a\u{1b}b\nc".to_owned(),
+            seen: "a\u{1b}b</failure>".to_owned(),
         };
         let judgements = vec![Judgement { report: "A1".to_owned(), rows: vec![row], seconds: 0.0 }];
-        let text = xml(&Results { judgements, ..Results::default() });
-        let failure = "<failure message=\"&lt;&quot;&amp;&gt;\">a b&#10;c</failure>";
-        assert!(text.contains(failure), "{text}");
-        assert!(text.contains("tests=\"1\" failures=\"1\" skipped=\"0\""), "{text}");
+        let text = xml(&Results { judgements, ..Results::default() }).unwrap();
+        assert!(text.contains("message=\"&lt;&quot;&amp;&gt;\""), "{text}");
+        assert_eq!(text.matches("</failure>").count(), 1, "{text}");
+        assert!(!text.contains('\u{1b}') && text.contains("failures=\"1\""), "{text}");
     }
 }

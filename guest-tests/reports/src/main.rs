@@ -135,7 +135,7 @@ impl Run {
         let good = show.end(&results)?;
         log::info!("{:.0} s", began.elapsed().as_secs_f32());
         if let Some(file) = &self.junit {
-            write(file, &junit::xml(&results))?;
+            write(file, &junit::xml(&results)?)?;
         }
         if let Some(file) = &self.results {
             write(file, &serde_json::to_string_pretty(&Shown::new(&self.kernel, &results))?)?;

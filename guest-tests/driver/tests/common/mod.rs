@@ -2,9 +2,12 @@
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
 use dma::TestMemory;
+use driver::cq::CompletionQueue;
 use driver::mkey::{Access, Region};
-use driver::{Card, Driver, InProcess};
+use driver::qp::{QueuePair, Receive, Shape};
+use driver::{Card, Driver, InProcess, RdmaDevice};
 use function::{Config, Function, Wake};
+use layouts::QpType;
 
 /// A function as the driver sees it.
 pub struct FunctionCard(pub Function);
@@ -114,4 +117,24 @@ pub fn translate(
             control::Translation::Refused { reason, .. } => return Err(reason),
         }
     }
+}
+
+/// A queue pair and its completion queue.
+pub fn create(
+    driver: &mut TestDriver,
+    device: &RdmaDevice,
+    pd: u32,
+    kind: QpType,
+) -> (QueuePair, CompletionQueue) {
+    let cq = driver.create_cq(device.uar, device.completion_eqn, 6).expect("the card makes it");
+    let shape = Shape {
+        kind,
+        pd,
+        uar: device.uar,
+        cqns: [cq.cqn; 2],
+        log_sq_size: 6,
+        receive: Receive::Own { log_size: 4, log_stride: 5 },
+        spare_srqn: device.spare_srqn(),
+    };
+    (driver.create_qp(shape).expect("the card makes it"), cq)
 }

@@ -40,6 +40,20 @@ fn a_work_request_fails() {
     assert_eq!(driver.qp_state(qpn).unwrap(), QpState::ERR);
 }
 
+/// It fails by itself, once.
+#[test]
+fn a_work_request_that_is_none_is_not_asked_about() {
+    let (mut driver, device) = up();
+    let (_, [(mut qp, mut cq), _]) = pair(&mut driver, &device);
+    fault(&mut driver, "work_request", "count = 0\ndo = 'lose'");
+    // 256 units of 16 bytes: the count in the control segment is 0.
+    driver.post_send(&mut qp, WqeOpcode::SEND, &[0; 4096]).unwrap();
+    let entry = completion(&mut driver, &mut cq);
+    assert_eq!(error(&entry).0, CqeSyndrome::LOCAL_QP_OP_ERR);
+    assert_eq!(layouts::ErrCqe(&entry).wqe_counter(), 0);
+    assert_eq!(counts(&mut driver), (0, 0));
+}
+
 #[test]
 fn a_completion_says_something_else() {
     let (mut driver, device) = up();

@@ -10,11 +10,11 @@ mod events;
 mod memory;
 mod work;
 
-use common::{TestDriver, ask, driver, objects};
+use common::{TestDriver, ask, create, driver, objects};
 use control::Request;
 use dma::Dma;
 use driver::cq::{self, CompletionQueue};
-use driver::qp::{Peer, QueuePair, Receive, Shape, data_segment};
+use driver::qp::{Peer, QueuePair, data_segment};
 use driver::{Error, Port as _, RdmaDevice};
 use function::Config;
 use layouts::{
@@ -67,26 +67,6 @@ fn not_done(driver: &mut TestDriver, slot: u8) {
 }
 
 const ALLOC_PD: &str = "where = { opcode = 'ALLOC_PD' }";
-
-/// A queue pair and its completion queue.
-fn create(
-    driver: &mut TestDriver,
-    device: &RdmaDevice,
-    pd: u32,
-    kind: QpType,
-) -> (QueuePair, CompletionQueue) {
-    let cq = driver.create_cq(device.uar, device.completion_eqn, 6).unwrap();
-    let shape = Shape {
-        kind,
-        pd,
-        uar: device.uar,
-        cqns: [cq.cqn; 2],
-        log_sq_size: 6,
-        receive: Receive::Own { log_size: 4, log_stride: 5 },
-        spare_srqn: device.spare_srqn(),
-    };
-    (driver.create_qp(shape).unwrap(), cq)
-}
 
 /// Two connected queue pairs, and a key for all of memory.
 fn pair(driver: &mut TestDriver, device: &RdmaDevice) -> (u32, [(QueuePair, CompletionQueue); 2]) {
