@@ -33,7 +33,7 @@ def tell(what, **more):
 
 
 def promise(name, kept, seen=""):
-    """Says whether a promise of report.toml is kept, and by what that was seen."""
+    """Says whether a promise of about.toml is kept, and by what that was seen."""
     text = seen if isinstance(seen, str) else repr(seen)
     tell("row", promise=name, kept=bool(kept), seen=text[-KEPT:])
     return bool(kept)

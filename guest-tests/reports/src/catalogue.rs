@@ -1,4 +1,4 @@
-//! The reports that there are: a directory each, with `report.toml`, `plan.toml` and `guest.py`.
+//! The reports that there are: a directory each, with `about.toml`, `plan.toml` and `guest.py`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,19 +23,20 @@ pub struct Report {
     pub name: String,
     /// Its directory.
     pub dir: PathBuf,
-    /// What `report.toml` says.
+    /// What `about.toml` says.
     pub about: About,
     /// The fault rules of `plan.toml`.
     pub plan: Vec<Rule>,
 }
 
-/// `report.toml`.
+/// `about.toml`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct About {
     /// What was reported, in a line.
     pub title: String,
-    /// Where.
+    /// Where; nowhere for what nobody reported.
+    #[serde(default)]
     pub links: Vec<String>,
     /// What is shown here, and how.
     pub shows: String,
@@ -84,6 +85,9 @@ pub struct Promise {
     pub name: String,
     /// What it is.
     pub says: String,
+    /// Where the driver's source says so: `cmd.c: mlx5_cmd_comp_handler`.
+    #[serde(default)]
+    pub source: String,
 }
 
 /// What a kernel does instead of what is promised.
@@ -115,7 +119,7 @@ pub fn read(dir: &Path, wanted: &[String]) -> Result<Vec<Report>, String> {
     let mut reports = Vec::new();
     for entry in fs::read_dir(dir).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if path.join("report.toml").is_file() {
+        if path.join("about.toml").is_file() {
             reports.push(one(&path)?);
         }
     }
@@ -146,8 +150,8 @@ fn one(dir: &Path) -> Result<Report, String> {
         fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     };
     let at = |file: &str, why: String| format!("{}: {}", dir.join(file).display(), why.trim_end());
-    let about: About = toml::from_str(&text("report.toml")?)
-        .map_err(|error| at("report.toml", error.to_string()))?;
+    let about: About = toml::from_str(&text("about.toml")?)
+        .map_err(|error| at("about.toml", error.to_string()))?;
     let plan = if dir.join("plan.toml").is_file() {
         faults::parse(&text("plan.toml")?)
             .map_err(|(line, why)| at("plan.toml", format!("line {line}: {why}")))?
@@ -157,7 +161,7 @@ fn one(dir: &Path) -> Result<Report, String> {
     let name = dir.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
     let id = name.split('-').next().unwrap_or_default().to_owned();
     let report = Report { id, name, dir: dir.to_owned(), about, plan };
-    report.check().map_err(|why| at("report.toml", why))?;
+    report.check().map_err(|why| at("about.toml", why))?;
     Ok(report)
 }
 

@@ -122,7 +122,7 @@ pub fn judge(report: &Report, seen: &Seen, release: &str) -> Judgement {
     }
     for (name, _, what) in &seen.rows {
         if !report.about.promise.iter().any(|promise| promise.name == *name) {
-            let verdict = Verdict::Failed("report.toml has no such promise".to_owned());
+            let verdict = Verdict::Failed("about.toml has no such promise".to_owned());
             rows.push(Row { promise: name.clone(), verdict, seen: what.clone() });
         }
     }
@@ -149,14 +149,14 @@ fn verdict(kept: bool, seen: &str, log: &str, findings: &[&Finding]) -> Verdict 
     match (kept, findings) {
         (true, []) => Verdict::Ok,
         (true, [finding, ..]) => Verdict::Failed(format!(
-            "the promise is kept, but report.toml has a finding for this kernel: {}",
+            "the promise is kept, but about.toml has a finding for this kernel: {}",
             finding.instead
         )),
         (false, []) => Verdict::Failed("the promise is not kept".to_owned()),
         (false, findings) => match findings.iter().find(shown) {
             Some(finding) => Verdict::Finding(finding.instead.clone()),
             None => Verdict::Failed(
-                "the promise is not kept, and not as report.toml's finding says".to_owned(),
+                "the promise is not kept, and not as about.toml's finding says".to_owned(),
             ),
         },
     }

@@ -1,8 +1,8 @@
 //! Public reports about mlx5, each as something that can be run.
 //!
-//! A report is a directory beside this one: `report.toml` says what was reported and what a correct driver
+//! A report is a directory beside this one: `about.toml` says what was reported and what a correct driver
 //! and card promise, `plan.toml` what the card does wrong, `guest.py` what is done in the guest. What a
-//! kernel does instead of what is promised is a finding in `report.toml`; a change in either direction is
+//! kernel does instead of what is promised is a finding in `about.toml`; a change in either direction is
 //! a failure.
 //!
 //! [`catalogue`] reads the reports, [`boot`](run) runs them in as few guests as their needs allow (`talk` is
