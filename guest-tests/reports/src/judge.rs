@@ -47,6 +47,16 @@ pub struct Row {
 }
 
 impl Row {
+    /// In a word.
+    pub fn word(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Ok => "ok",
+            Verdict::Finding(_) => "finding",
+            Verdict::Without(_) => "-",
+            Verdict::Failed(_) => "FAILED",
+        }
+    }
+
     fn shows_something(&self) -> bool {
         self.verdict == Verdict::Ok && ![ENDS, QUIET].contains(&self.promise.as_str())
     }

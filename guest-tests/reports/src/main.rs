@@ -13,6 +13,7 @@ use qemu_config::Stop;
 use reports::catalogue::{self, Report};
 use reports::page::Shown;
 use reports::show::Show;
+use reports::tables::Others;
 use reports::{Request, junit, page};
 
 /// Public reports about mlx5, each as a plan of faults and a guest script
@@ -32,7 +33,7 @@ enum Command {
     },
     /// Run them, in as few guests as possible
     Run(Run),
-    /// Renew docs/reports.md from what runs have shown (`run --results`)
+    /// Renew a page from what runs have shown (`run --results`)
     Page {
         /// The page
         page: PathBuf,
@@ -152,7 +153,7 @@ fn renew(
 ) -> Result<bool, Box<dyn Error>> {
     let old = fs::read_to_string(file)?;
     let reports = catalogue::read(dir, &[])?;
-    let new = page::renewed(&old, &reports, &page::read(results)?)?;
+    let new = page::renewed(&old, &reports, &Others::read(dir)?, &page::read(results)?)?;
     if !check {
         write(file, &new)?;
     } else if old != new {
