@@ -1,5 +1,6 @@
 """Questions and orders to the card, over its control socket (docs/control.md)."""
 
+import contextlib
 import time
 
 import host
@@ -19,6 +20,35 @@ def arm(*rules, **where):
 def disarm():
     """No rule holds any more. One that must have fired and did not fails the report."""
     host.tell("disarm")
+
+
+class NeverFired(Exception):
+    """A rule that was to fire did not."""
+
+
+@contextlib.contextmanager
+def armed(*rules, **where):
+    """These rules of plan.toml hold in this block, and each has fired when it ends."""
+    arm(*rules, **where)
+    yield
+    for rule in rules:
+        _over(rule)
+
+
+@contextlib.contextmanager
+def rule(at, do, count=1, after_ms=0, **where):
+    """A rule that the script makes up holds in this block, and has fired when it ends. Yields its name."""
+    name = f"{at} {where}: {do}"
+    ask("fault_add", rule={"name": name, "at": at, "where": where, "count": count, "after_ms": after_ms, "do": do})
+    yield name
+    _over(name)
+
+
+def _over(name):
+    missed = not fired(name)
+    clear(name)
+    if missed:
+        raise NeverFired(name)
 
 
 def release(rule):

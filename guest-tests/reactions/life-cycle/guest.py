@@ -1,0 +1,102 @@
+"""A firmware that starts slowly, or fails at a step of the probe."""
+
+import time
+
+import card
+import driver
+import host
+import kernel
+import rdma
+
+EIO, ETIMEDOUT = 5, 110
+INT_ERR = {"status": "INT_ERR", "syndrome": 0x51}
+# Steps in their order: the command, what it is told by besides its opcode, the line of the log.
+STEPS = [
+    ("ENABLE_HCA", {}, "enable hca failed"),
+    ("SET_ISSI", {}, r"Failed to set ISSI to 1 err\(-5\)"),
+    ("QUERY_PAGES", {"op_mod": 1}, "failed to allocate boot pages"),
+    ("MANAGE_PAGES", {"op_mod": 1}, r"npages 64, err -5"),
+    ("ACCESS_REG", {"register_id": "DTOR"}, "failed to read dtor"),
+    ("ACCESS_REG", {"register_id": "HOST_ENDIANNESS"}, "set_hca_ctrl failed"),
+    ("QUERY_HCA_CAP", {"op_mod": [0, 1]}, "handle_hca_cap failed"),
+    ("SET_HCA_CAP", {}, "handle_hca_cap failed"),
+    ("QUERY_PAGES", {"op_mod": 2}, "failed to allocate init pages"),
+    ("INIT_HCA", {}, "init hca failed"),
+    ("QUERY_ADAPTER", {}, "query board id failed"),
+    ("ALLOC_UAR", {}, "Failed allocating bfreg, -5"),
+    ("CREATE_EQ", {}, "Failed to create EQs"),
+]
+VERBS = ["ALLOC_PD", "CREATE_CQ", "ALLOC_TRANSPORT_DOMAIN"]
+
+
+def unbound():
+    if driver.bound():
+        driver.unbind()
+
+
+def bind():
+    """Its errno, the seconds that it took, the log."""
+    unbound()
+    log, begin = kernel.Log(), time.monotonic()
+    number = rdma.refusal(driver.bind)
+    return number, time.monotonic() - begin, log
+
+
+unbound()
+with card.armed("before"):
+    card.wait_fired("before")
+    number, seconds, log = bind()
+host.promise("pre-initializing", not number and seconds >= 1.2, f"{rdma.name(number)} after {seconds:.1f} s")
+
+with card.armed("short"):
+    number, seconds, log = bind()
+host.promise("initializing", not number and seconds >= 1, f"{rdma.name(number)} after {seconds:.1f} s")
+
+with card.armed("long"):
+    number, seconds, log = bind()
+line = log.find("Firmware over 2000 MS in initializing state, aborting")
+# The next probe waits until the firmware is there.
+again = rdma.refusal(driver.bind)
+host.promise("too-long", number == ETIMEDOUT and line and not again, f"{rdma.name(number)}, {rdma.name(again)}\n{line}")
+
+found = {}
+for opcode, where, line in STEPS:
+    step = opcode + "".join(f" {value}" for value in where.values())
+    unbound()
+    try:
+        with card.rule("command", INT_ERR, opcode=opcode, **where):
+            number, _, log = bind()
+    except card.NeverFired:
+        found[step] = "not reached"
+        continue
+    told = log.find(line) and log.find("mlx5_init_one failed with error code -5|probe_one failed with error code -5")
+    found[step] = "as promised" if number == EIO and told else f"{rdma.name(number)}\n{log.text()}"
+host.promise("steps", all(one == "as promised" for one in found.values()), repr(found))
+number = rdma.refusal(driver.bind)
+active = driver.wait_active()
+reached = "not reached" not in found.values()
+host.promise("next", reached and not number and active, f"{rdma.name(number)}, active: {active}")
+
+unbound()
+with card.rule("command", INT_ERR, opcode="SET_DRIVER_VERSION"):
+    number, _, log = bind()
+    active = driver.wait_active()
+host.promise("optional", not number and active, f"{rdma.name(number)}, active: {active}")
+
+unbound()
+with card.rule("command", INT_ERR, opcode="QUERY_ISSI"):
+    number, _, log = bind()
+    active = driver.wait_active()
+line = log.find("Query ISSI is not supported by FW, ISSI is 0")
+host.promise("issi", not number and active and line, f"{rdma.name(number)}, active: {active}\n{log.text()}")
+
+found = {}
+for opcode in VERBS:
+    unbound()
+    with card.rule("command", INT_ERR, opcode=opcode):
+        number, _, log = bind()
+        line = log.wait(r"probe of mlx5_core\.rdma\.0 failed with error -5")
+    kept = not number and driver.bound() and line and not driver.device()
+    found[opcode] = "as promised" if kept else f"{rdma.name(number)}, {driver.device()}\n{log.text()}"
+active = driver.rebind()
+host.promise("verbs", all(one == "as promised" for one in found.values()) and active, f"{found}, active: {active}")
