@@ -65,13 +65,12 @@ pub enum Failure {
 pub fn run(
     request: &Request,
     reports: &[Report],
-    stop: &Stop,
     mut on: impl FnMut(&Judgement, &Seen),
 ) -> Result<Results, Failure> {
     let mut results = Results::default();
     for mut waiting in groups(reports) {
         while !waiting.is_empty() {
-            let boot = one(request, &waiting, stop, &mut results, &mut on)?;
+            let boot = one(request, &waiting, &mut results, &mut on)?;
             waiting.retain(|report| !boot.contains(&report.name));
             if boot.is_empty() {
                 let names: Vec<&str> = waiting.iter().map(|report| report.id.as_str()).collect();
@@ -103,7 +102,6 @@ fn groups(reports: &[Report]) -> Vec<Vec<&Report>> {
 fn one(
     request: &Request,
     reports: &[&Report],
-    stop: &Stop,
     results: &mut Results,
     on: &mut dyn FnMut(&Judgement, &Seen),
 ) -> Result<Vec<String>, Failure> {
@@ -111,7 +109,8 @@ fn one(
     fill(share.path(), reports)?;
     let streams = Streams { stdin: Stream::Piped, stdout: Stream::Piped, stderr: Stream::Inherit };
     let options = request.options(share.path(), reports)?;
-    let mut session = Session::start(options, streams, stop)?;
+    let stop = Stop::new()?;
+    let mut session = Session::start(options, streams, &stop)?;
     let control = session.control().map(Path::to_owned).unwrap_or_default();
     let mut relay = Relay::new(reports.to_vec(), &control)?;
     let mut told = 0;
@@ -123,6 +122,9 @@ fn one(
             told = relay.over.len();
         });
         relay.problems.extend(listened.err());
+    }
+    if relay.spoiled {
+        stop.request();
     }
     let outcome = session.wait();
     bury(&mut relay, &outcome);

@@ -9,7 +9,6 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Args, Parser, Subcommand};
-use qemu_config::Stop;
 use reports::catalogue::{self, Report};
 use reports::page::Shown;
 use reports::show::Show;
@@ -127,7 +126,7 @@ impl Run {
         let mut show = Show::new(&mut out, colour, self.verbose);
         let mut shown = Ok(());
         let began = Instant::now();
-        let results = reports::run(&request, &reports, &Stop::new()?, |judgement, seen| {
+        let results = reports::run(&request, &reports, |judgement, seen| {
             if shown.is_ok() {
                 shown = show.judgement(&reports, judgement, seen);
             }

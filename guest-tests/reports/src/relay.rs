@@ -19,6 +19,8 @@ pub(crate) struct Relay<'a> {
     pub(crate) running: Option<(&'a Report, Seen)>,
     /// Reports that are over.
     pub(crate) over: Vec<(&'a Report, Seen)>,
+    /// The guest is of no use any more, not even for an orderly end.
+    pub(crate) spoiled: bool,
     /// The scripts have said that nothing comes any more.
     pub(crate) ended: bool,
     /// What is wrong with the run.
@@ -33,6 +35,7 @@ impl<'a> Relay<'a> {
             kernel: String::new(),
             running: None,
             over: Vec::new(),
+            spoiled: false,
             ended: false,
             problems: Vec::new(),
         })
@@ -63,6 +66,7 @@ impl<'a> Relay<'a> {
                 }
                 let (report, seen) = self.running.take().ok_or("no report has begun")?;
                 self.over.push((report, Seen { trouble, log, seconds, ..seen }));
+                self.spoiled |= spoiled;
                 return Ok(json!({ "go_on": !spoiled }));
             }
             Message::End {} => self.ended = true,

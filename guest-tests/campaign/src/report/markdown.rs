@@ -34,22 +34,46 @@ impl Report<'_> {
                 "| {title} | {steps} | {classes} | {cases} | {done} | {not_reached} | {damaged} |"
             )?;
         }
+        self.write_overview(out)?;
         for (number, group) in self.groups.iter().enumerate() {
             writeln!(out, "\n## {}. {}: {}\n", number + 1, capital(group.kind.name()), group.what)?;
             group.write(out)?;
         }
         Ok(())
     }
+
+    /// Every kind of damage in a line, with the number of cases in which each kernel shows it.
+    fn write_overview(&self, out: &mut String) -> std::fmt::Result {
+        let kernels = kernels(self.runs.iter().map(|run| run.header.kernel.as_str()));
+        writeln!(out, "\n| | finding | {} |", kernels.join(" | "))?;
+        writeln!(out, "| --- | --- |{}", " --- |".repeat(kernels.len()))?;
+        for (number, group) in self.groups.iter().enumerate() {
+            let cases = |kernel: &&str| {
+                let seen = group.seen.iter().filter(|seen| seen.header.kernel == **kernel).count();
+                if seen == 0 { "-".to_owned() } else { seen.to_string() }
+            };
+            let cells: Vec<String> = kernels.iter().map(cases).collect();
+            let (kind, what) = (group.kind.name(), group.what.replace('|', "\\|"));
+            writeln!(out, "| {} | {kind}: {what} | {} |", number + 1, cells.join(" | "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Each kernel once, in this order.
+fn kernels<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut kernels = Vec::new();
+    for kernel in all {
+        if !kernels.contains(&kernel) {
+            kernels.push(kernel);
+        }
+    }
+    kernels
 }
 
 impl Group<'_> {
     fn write(&self, out: &mut String) -> std::fmt::Result {
-        let mut kernels: Vec<&str> = Vec::new();
-        for seen in &self.seen {
-            if !kernels.contains(&seen.header.kernel.as_str()) {
-                kernels.push(&seen.header.kernel);
-            }
-        }
+        let kernels = kernels(self.seen.iter().map(|seen| seen.header.kernel.as_str()));
         writeln!(out, "Kernels: {}.\n", kernels.join(", "))?;
         writeln!(
             out,

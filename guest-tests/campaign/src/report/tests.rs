@@ -67,6 +67,15 @@ fn the_table_and_the_markdown_say_how_to_see_it_again() {
 }
 
 #[test]
+fn the_markdown_begins_with_every_finding_and_its_number_of_cases() {
+    let results = results();
+    let text = Report::new(&results).markdown();
+    let head = text.split("\n## 1.").next().unwrap();
+    assert!(head.contains("| | finding | 6.12.1 |"), "{head}");
+    assert!(head.contains("| kernel warning: WARNING: at x.c:1 </script> | 2 |"), "{head}");
+}
+
+#[test]
 fn junit_has_a_test_for_each_case() {
     let results = results();
     let xml = Report::new(&results).junit().unwrap();
