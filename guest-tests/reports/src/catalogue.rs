@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use faults::Rule;
 use serde::Deserialize;
 
-/// Where the reports of this repository are.
-pub const HERE: &str = env!("CARGO_MANIFEST_DIR");
+/// Where the reports of this repository are, and the reactions.
+pub const HERE: [&str; 2] =
+    [env!("CARGO_MANIFEST_DIR"), concat!(env!("CARGO_MANIFEST_DIR"), "/../reactions")];
 
 /// Promises that every report makes without saying so.
 pub const ENDS: &str = "ends";
@@ -113,17 +114,14 @@ impl Finding {
     }
 }
 
-/// Reads all reports below a directory, or those of these names.
-pub fn read(dir: &Path, wanted: &[String]) -> Result<Vec<Report>, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
+/// Reads all reports below directories, or those of these names.
+pub fn read(dirs: &[PathBuf], wanted: &[String]) -> Result<Vec<Report>, String> {
     let mut reports = Vec::new();
-    for entry in fs::read_dir(dir).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.join("about.toml").is_file() {
-            reports.push(one(&path)?);
-        }
+    for dir in dirs {
+        let mut found = all(dir)?;
+        found.sort_by(|one, other| order(&one.id).cmp(&order(&other.id)));
+        reports.append(&mut found);
     }
-    reports.sort_by_key(|report| order(&report.id));
     if let Some(unknown) = wanted.iter().find(|name| !reports.iter().any(|one| one.is(name))) {
         let ids: Vec<&str> = reports.iter().map(|report| report.id.as_str()).collect();
         return Err(format!("there is no report {unknown}; there are {}", ids.join(", ")));
@@ -132,10 +130,31 @@ pub fn read(dir: &Path, wanted: &[String]) -> Result<Vec<Report>, String> {
     Ok(reports)
 }
 
-/// By letter, then by number.
-fn order(id: &str) -> (String, u32) {
-    let (letter, number) = id.split_at(id.len().min(1));
-    (letter.to_owned(), number.parse().unwrap_or(u32::MAX))
+fn all(dir: &Path) -> Result<Vec<Report>, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
+    let mut reports = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.join("about.toml").is_file() {
+            reports.push(one(&path)?);
+        }
+    }
+    Ok(reports)
+}
+
+/// By letter, then by number; what has no number by name.
+fn order(id: &str) -> (&str, u32) {
+    match number(id) {
+        Some(number) => (&id[..1], number),
+        None => (id, 0),
+    }
+}
+
+/// The number of an id such as `A10`.
+fn number(id: &str) -> Option<u32> {
+    let mut letters = id.chars();
+    letters.next().filter(char::is_ascii_uppercase)?;
+    letters.as_str().parse().ok()
 }
 
 impl Report {
@@ -159,7 +178,9 @@ fn one(dir: &Path) -> Result<Report, String> {
         Vec::new()
     };
     let name = dir.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
-    let id = name.split('-').next().unwrap_or_default().to_owned();
+    // A report is known by a letter and a number, a reaction by its name.
+    let first = name.split('-').next().unwrap_or_default();
+    let id = if number(first).is_some() { first.to_owned() } else { name.clone() };
     let report = Report { id, name, dir: dir.to_owned(), about, plan };
     report.check().map_err(|why| at("about.toml", why))?;
     Ok(report)
@@ -192,19 +213,20 @@ mod tests {
 
     #[test]
     fn all_reports_of_the_repository_can_be_read() {
-        let reports = read(Path::new(HERE), &[]).unwrap();
-        assert!(!reports.is_empty());
+        let here = HERE.map(PathBuf::from);
+        let reports = read(&here, &[]).unwrap();
+        assert!(here.iter().all(|dir| reports.iter().any(|one| one.dir.starts_with(dir))));
         for report in &reports {
             assert!(report.about.links.iter().all(|link| link.starts_with("https://")));
         }
-        assert!(read(Path::new(HERE), &["Z9".to_owned()]).unwrap_err().contains("no report Z9"));
+        assert!(read(&here, &["Z9".to_owned()]).unwrap_err().contains("no report Z9"));
     }
 
     #[test]
     fn order_is_by_letter_and_number() {
-        let mut ids = ["B1", "A10", "A2", "A1"];
+        let mut ids = ["B1", "port", "A10", "A2", "bus", "A1"];
         ids.sort_by_key(|id| order(id));
-        assert_eq!(ids, ["A1", "A2", "A10", "B1"]);
+        assert_eq!(ids, ["A1", "A2", "A10", "B1", "bus", "port"]);
     }
 
     #[test]

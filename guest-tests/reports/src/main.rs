@@ -42,8 +42,8 @@ enum Command {
         /// Write nothing; fail when the page says something else
         #[arg(long)]
         check: bool,
-        /// Where the reports are
-        #[arg(long, value_name = "DIR", default_value = catalogue::HERE)]
+        /// The directory of reports that the page is about
+        #[arg(long, value_name = "DIR")]
         dir: PathBuf,
     },
 }
@@ -52,9 +52,9 @@ enum Command {
 struct Which {
     /// Names, such as A1; without them, all
     names: Vec<String>,
-    /// Where the reports are
-    #[arg(long, value_name = "DIR", default_value = catalogue::HERE)]
-    dir: PathBuf,
+    /// Where the reports are; may be given several times
+    #[arg(long, value_name = "DIR", default_values = catalogue::HERE)]
+    dir: Vec<PathBuf>,
     /// Only the most telling ones that take little time
     #[arg(long)]
     quick: bool,
@@ -151,7 +151,7 @@ fn renew(
     dir: &Path,
 ) -> Result<bool, Box<dyn Error>> {
     let old = fs::read_to_string(file)?;
-    let reports = catalogue::read(dir, &[])?;
+    let reports = catalogue::read(&[dir.to_owned()], &[])?;
     let new = page::renewed(&old, &reports, &Others::read(dir)?, &page::read(results)?)?;
     if !check {
         write(file, &new)?;
