@@ -1,5 +1,6 @@
 """A firmware that starts slowly, or fails at a step of the probe."""
 
+import os
 import time
 
 import card
@@ -8,7 +9,8 @@ import host
 import kernel
 import rdma
 
-EIO, ETIMEDOUT = 5, 110
+EIO, ENOMEM, ETIMEDOUT = 5, 12, 110
+NEW = int(os.uname().release.split(".")[0]) >= 7
 INT_ERR = {"status": "INT_ERR", "syndrome": 0x51}
 # Steps in their order: the command, what it is told by besides its opcode, the line of the log.
 STEPS = [
@@ -26,7 +28,6 @@ STEPS = [
     ("ALLOC_UAR", {}, "Failed allocating bfreg, -5"),
     ("CREATE_EQ", {}, "Failed to create EQs"),
 ]
-VERBS = ["ALLOC_PD", "CREATE_CQ", "ALLOC_TRANSPORT_DOMAIN"]
 
 
 def unbound():
@@ -90,13 +91,18 @@ with card.rule("command", INT_ERR, opcode="QUERY_ISSI"):
 line = log.find("Query ISSI is not supported by FW, ISSI is 0")
 host.promise("issi", not number and active and line, f"{rdma.name(number)}, active: {active}\n{log.text()}")
 
-found = {}
-for opcode in VERBS:
-    unbound()
-    with card.rule("command", INT_ERR, opcode=opcode):
-        number, _, log = bind()
-        line = log.wait(r"probe of mlx5_core\.rdma\.0 failed with error -5")
-    kept = not number and driver.bound() and line and not driver.device()
-    found[opcode] = "as promised" if kept else f"{rdma.name(number)}, {driver.device()}\n{log.text()}"
+unbound()
+with card.rule("command", INT_ERR, opcode="ALLOC_XRCD"):
+    number, _, log = bind()
+    line = log.wait(rf"mlx5_core.rdma.0.* failed with error -{EIO if NEW else ENOMEM}")
+kept = not number and driver.bound() and line and not driver.device()
 active = driver.rebind()
-host.promise("verbs", all(one == "as promised" for one in found.values()) and active, f"{found}, active: {active}")
+host.promise("verbs", kept and active, f"{rdma.name(number)}, {line}, active: {active}")
+
+unbound()
+with card.rule("command", INT_ERR, opcode="ALLOC_PD"):
+    number, _, log = bind()
+    line = log.wait("Couldn't open port 1")
+usable = driver.wait_active() and not rdma.refusal(rdma.pair)
+host.promise("mad", not number and line and usable, f"{rdma.name(number)}, {line}, usable: {usable}")
+driver.rebind()

@@ -88,6 +88,11 @@ def objects(kind):
     return status()["objects"].get(kind, 0)
 
 
+def numbers(node):
+    """Those of all objects of a node: `qps`, `cqs`, `srqs`, …"""
+    return {int(child["name"], 16) for child in ask("inspect", node=node, limit=2048)["children"]}
+
+
 def counter(name):
     return status()["counters"].get(name, 0)
 

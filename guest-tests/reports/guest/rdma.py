@@ -9,7 +9,7 @@ import struct
 
 import pyverbs.enums as e
 from pyverbs.addr import AHAttr
-from pyverbs.cq import CQ
+from pyverbs.cq import CQ, CompChannel
 from pyverbs.device import Context
 from pyverbs.mr import MR
 from pyverbs.pd import PD
@@ -112,12 +112,13 @@ def reached(mr, memory):
 class Half:
     """A domain, memory with a key, a completion queue and an RC queue pair."""
 
-    def __init__(self, context=None, length=65536, depth=64, srq=None, inline=0, sq_sig_all=0, recv_depth=64):
+    def __init__(self, context=None, length=65536, depth=64, srq=None, inline=0, sq_sig_all=0, recv_depth=64, notify=False):
         self.context = context or open_device()
         self.pd = PD(self.context)
         self.memory = Memory(length)
         self.mr = self.memory.register(self.pd)
-        self.cq = CQ(self.context, 4 * depth)
+        self.channel = Channel(self.context) if notify else None
+        self.cq = CQ(self.context, 4 * depth, None, self.channel and self.channel.channel, 0)
         cap = QPCap(
             max_send_wr=depth, max_recv_wr=recv_depth, max_send_sge=4, max_recv_sge=4, max_inline_data=inline
         )
@@ -211,6 +212,26 @@ def _event_files():
         except OSError:
             continue
     return found
+
+
+class Channel:
+    """A completion channel, without waiting for ever."""
+
+    def __init__(self, context):
+        before = _event_files()
+        self.channel = CompChannel(context)
+        (self.file,) = _event_files() - before
+        self.ready = select.poll()
+        self.ready.register(self.file, select.POLLIN)
+
+    def take(self, cq, seconds=0.5):
+        """How often it is woken for this completion queue until nothing has come for so long."""
+        found = 0
+        while self.ready.poll(seconds * 1000):
+            self.channel.get_cq_event(cq)
+            cq.ack_events(1)
+            found += 1
+        return found
 
 
 class Events:
