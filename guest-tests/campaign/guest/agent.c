@@ -5,8 +5,9 @@
  * In an argument 0x1e stands for a new line and 0x1f for a tab.
  * The reply is a line of JSON: how the program ended, what it printed and what the kernel said
  * meanwhile. A program whose time is over, or during which the kernel tells of a task that hangs, is
- * killed. What a program leaves behind in its session goes on until `clean` kills it. A process
- * that can't be killed is told of, and left alone: the host decides what becomes of the guest. */
+ * killed; so is one that hangs where the kernel has told of a hang before. What a program leaves behind
+ * in its session goes on until `clean` kills it. A process that can't be killed is told of, and left
+ * alone: the host decides what becomes of the guest. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,6 +30,9 @@ enum {
 	OUTPUT = 4096,	     /* of a program, its end */
 	LOG = 64 * 1024,     /* of the kernel's messages in one reply */
 	KILL_WAIT = 3 * 1000, /* ms from SIGKILL until a process counts as stuck */
+	STACK = 4096,	     /* of a process, as text */
+	PLACES = 32,	     /* in the kernel that are remembered */
+	SURE = 1000,	     /* ms until a process hangs that is where others have hung */
 };
 
 static int kernel_log;
@@ -59,6 +63,58 @@ static void put_text(const char *text, size_t length)
 	putchar('"');
 }
 
+/* ---- Hangs that the kernel has told of ---- */
+
+static const char *read_proc(pid_t pid, const char *name, char *text, size_t room)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
+	if (fd >= 0)
+		close(fd);
+	text[n < 0 ? 0 : n] = 0;
+	return text;
+}
+
+/* Where processes were of which the kernel has told, after a wait of its own, that they hang. One that is
+ * there again hangs too, once the driver has given up what it may wait for. */
+static struct {
+	char place[PLACES][STACK];
+	unsigned count;
+} hangs;
+
+/* Where in the kernel a process is: its stack up to the first function of a module. */
+static const char *where(pid_t pid, char *stack)
+{
+	read_proc(pid, "stack", stack, STACK);
+	char *module = strstr(stack, "]\n");
+	if (module)
+		module[1] = 0;
+	return stack;
+}
+
+static bool is_known(const char *place)
+{
+	for (unsigned i = 0; i < hangs.count; i++)
+		if (!strcmp(hangs.place[i], place))
+			return true;
+	return false;
+}
+
+/* From "INFO: task NAME:PID blocked for …". */
+static void learn(const char *message, const char *blocked)
+{
+	const char *number = blocked;
+	while (number > message && number[-1] >= '0' && number[-1] <= '9')
+		number--;
+	if (hangs.count == PLACES || number == blocked)
+		return;
+	const char *place = where(atoi(number), hangs.place[hangs.count]);
+	if (*place && !is_known(place))
+		hangs.count++;
+}
+
 /* ---- The kernel's messages ---- */
 
 static void open_log(void)
@@ -72,6 +128,7 @@ static struct {
 	char text[LOG]; /* messages, each with a zero behind it */
 	size_t length;
 	bool hung; /* one of them tells of a task that hangs */
+	bool given_up; /* one tells that the driver waits no more for a command, since `clean` */
 } messages;
 
 /* A record is "priority,number,microseconds,flags;message" and lines of properties. */
@@ -91,7 +148,11 @@ static void take_log(void)
 		message++;
 		size_t length = strcspn(message, "\n");
 		message[length] = 0;
-		messages.hung |= strstr(message, " blocked for more than ") != NULL;
+		const char *blocked = strstr(message, " blocked for more than ");
+		if (blocked)
+			learn(message, blocked);
+		messages.hung |= blocked != NULL;
+		messages.given_up |= strstr(message, "Will cause a leak of a command resource") != NULL;
 		if (messages.length + length + 1 > LOG)
 			continue;
 		memcpy(messages.text + messages.length, message, length + 1);
@@ -113,18 +174,6 @@ static void put_log(void)
 }
 
 /* ---- Processes ---- */
-
-static const char *read_proc(pid_t pid, const char *name, char *text, size_t room)
-{
-	char path[64];
-	snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
-	if (fd >= 0)
-		close(fd);
-	text[n < 0 ? 0 : n] = 0;
-	return text;
-}
 
 /* "state parent group session" from /proc/PID/stat. */
 static bool process(pid_t pid, char *state, pid_t *parent)
@@ -176,7 +225,7 @@ static void put_stuck(pid_t pid, char state)
 {
 	if (state == 'S')
 		return;
-	char name[64], stack[4096];
+	char name[64], stack[STACK];
 	read_proc(pid, "comm", name, sizeof name);
 	name[strcspn(name, "\n")] = 0;
 	read_proc(pid, "stack", stack, sizeof stack);
@@ -186,6 +235,27 @@ static void put_stuck(pid_t pid, char state)
 	put_text(stack, strlen(stack));
 	putchar('}');
 	stuck_separator = ",";
+}
+
+static bool hangs_again;
+
+static void compare(pid_t pid, char state)
+{
+	char stack[STACK];
+	hangs_again |= state == 'D' && is_known(where(pid, stack));
+}
+
+/* For how long a process has been where others have hung. */
+static int64_t hung_again(int64_t *since)
+{
+	hangs_again = false;
+	if (messages.given_up && hangs.count)
+		each_process(compare);
+	if (!hangs_again)
+		*since = 0;
+	else if (!*since)
+		*since = now();
+	return *since ? now() - *since : 0;
 }
 
 /* Kills everything that programs have left; false when something can't be killed. */
@@ -265,6 +335,7 @@ static void run(int64_t limit, char **arguments)
 	int pidfd = syscall(SYS_pidfd_open, child, 0);
 
 	bool ended = false, late = false;
+	int64_t same = 0;
 	messages.hung = false;
 	for (int64_t end = began + limit; !ended;) {
 		struct pollfd fds[] = {{.fd = pidfd, .events = POLLIN}, {.fd = ends[0], .events = POLLIN}};
@@ -272,6 +343,7 @@ static void run(int64_t limit, char **arguments)
 		take_output(ends[0], &output);
 		take_log();
 		ended = waitpid(child, &status, WNOHANG) == child;
+		messages.hung |= !late && hung_again(&same) > SURE;
 		if (ended || (now() < end && !messages.hung))
 			continue;
 		if (late)
@@ -307,6 +379,7 @@ static void clean(int64_t limit)
 {
 	int64_t began = now();
 	bool done = kill_all(limit);
+	messages.given_up = false;
 	printf("{\"ms\":%lld,\"late\":%s,\"status\":%s,\"signal\":null,\"output\":\"\"",
 	       (long long)(now() - began), done ? "false" : "true", done ? "0" : "null");
 	put_all_stuck();

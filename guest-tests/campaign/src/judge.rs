@@ -63,7 +63,9 @@ fn block(log: &[String]) -> usize {
 /// Processes that could not be killed.
 pub(crate) fn stuck(done: &Done) -> Option<Finding> {
     let worst = done.stuck.first()?;
-    let place = worst.stack.lines().find_map(signature::function);
+    // As in the kernel's own reports: the nearest function of a module.
+    let own = worst.stack.lines().find(|line| line.trim_end().ends_with(']'));
+    let place = own.or(worst.stack.lines().next()).and_then(signature::function);
     let detail = done.stuck.iter().flat_map(|stuck| {
         let head = format!("{} (state {})", stuck.name, stuck.state);
         std::iter::once(head).chain(stuck.stack.lines().map(|line| format!("  {line}")))
@@ -125,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_process_that_can_not_be_killed_is_told_by_where_it_hangs() {
-        let stack = "[<0>] mlx5_cmd_allowed_opcode+0x33/0x90 [mlx5_core]".to_owned();
+        let stack = "[<0>] down+0x47/0x60\n[<0>] mlx5_cmd_allowed_opcode+0x33/0x90 [mlx5_core]\n";
+        let stack = stack.to_owned();
         let stuck = vec![crate::agent::Stuck { name: "sh".into(), state: 'D', stack }];
         let found = super::stuck(&Done { stuck, ..Done::default() }).unwrap();
         assert_eq!(found.what, "sh hangs in mlx5_cmd_allowed_opcode");

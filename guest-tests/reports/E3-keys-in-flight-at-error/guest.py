@@ -6,6 +6,7 @@ import time
 import card
 import driver
 import host
+import kernel
 import rdma
 
 
@@ -15,7 +16,7 @@ def own_queue_pairs():
     return [int(one["name"], 16) for one in found if one["values"].get("service") not in ("RC", "UD", "UC", "XRC")]
 
 
-def holder(ready):
+def holder(ready, go):
     pd = rdma.PD(rdma.open_device())
     region = rdma.Memory(1 << 20).register(pd)
     os.write(ready, b"r")
@@ -23,31 +24,31 @@ def holder(ready):
     os.write(ready, bytes([rdma.refusal(region.close)]))
 
 
+log = kernel.Log()
 read, ready = os.pipe()
 go, tell = os.pipe()
 child = os.fork()
 if child == 0:
     try:
-        holder(ready)
+        holder(ready, go)
     finally:
         os._exit(0)
 os.close(ready)
 os.read(read, 1)
-numbers = own_queue_pairs()
-host.note(f"queue pairs of the driver: {numbers}")
-card.arm("stopped", qpn=numbers)
+card.arm("stopped", qpn=own_queue_pairs())
 os.write(tell, b"g")
 held = card.wait_fired("stopped")
-time.sleep(0.2)
-waits = os.waitpid(child, os.WNOHANG)[0] == 0
-host.promise("waits", held and waits, f"{numbers}")
+host.promise("waits", held and os.waitpid(child, os.WNOHANG)[0] == 0, "its doorbell rang and nothing came of it")
 card.arm("fatal")
-card.wait_fired("fatal")
+told = log.wait("Fatal error")
 begin = time.monotonic()
-number = rdma.refusal(driver.unbind)
-host.promise("unbound", not number, f"{rdma.name(number)} after {time.monotonic() - begin:.0f} s")
-ended = card.wait(lambda: os.waitpid(child, os.WNOHANG)[0], 60)
-host.promise("returns", ended, f"{os.read(read, 1) if ended else 'it hangs'}")
+ended = told and card.wait(lambda: os.waitpid(child, os.WNOHANG)[0], 20)
+seconds = f"{time.monotonic() - begin:.0f} s after the driver had seen the error"
+host.promise("returns", ended, seconds if ended else "\n".join(kernel.stuck()))
+if not ended:
+    card.disarm()
+number = rdma.refusal(driver.unbind) if driver.bound() else 0
+host.promise("unbound", not number, rdma.name(number))
 card.disarm()
 number = rdma.refusal(driver.restore)
 host.promise("rebind", not number and driver.active(), rdma.name(number))
