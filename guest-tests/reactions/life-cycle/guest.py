@@ -9,9 +9,12 @@ import host
 import kernel
 import rdma
 
-EIO, ENOMEM, ETIMEDOUT = 5, 12, 110
-NEW = int(os.uname().release.split(".")[0]) >= 7
+EIO, ENOMEM, EBUSY, ETIMEDOUT = 5, 12, 16, 110
+RELEASE = os.uname().release
+OLD, NEW = RELEASE.startswith("6.1."), int(RELEASE.split(".")[0]) >= 7
 INT_ERR = {"status": "INT_ERR", "syndrome": 0x51}
+# The service of the queue pair that only ib_mad has.
+QP0 = 7
 # Steps in their order: the command, what it is told by besides its opcode, the line of the log.
 STEPS = [
     ("ENABLE_HCA", {}, "enable hca failed"),
@@ -25,7 +28,7 @@ STEPS = [
     ("QUERY_PAGES", {"op_mod": 2}, "failed to allocate init pages"),
     ("INIT_HCA", {}, "init hca failed"),
     ("QUERY_ADAPTER", {}, "query board id failed"),
-    ("ALLOC_UAR", {}, "Failed allocating bfreg, -5"),
+    ("ALLOC_UAR", {}, "Failed allocating (uar|bfreg)"),
     ("CREATE_EQ", {}, "Failed to create EQs"),
 ]
 
@@ -58,7 +61,7 @@ with card.armed("long"):
 line = log.find("Firmware over 2000 MS in initializing state, aborting")
 # The next probe waits until the firmware is there.
 again = rdma.refusal(driver.bind)
-host.promise("too-long", number == ETIMEDOUT and line and not again, f"{rdma.name(number)}, {rdma.name(again)}\n{line}")
+host.promise("too-long", number == (EBUSY if OLD else ETIMEDOUT) and line and not again, f"{rdma.name(number)}, {rdma.name(again)}\n{line}")
 
 found = {}
 for opcode, where, line in STEPS:
@@ -100,7 +103,7 @@ active = driver.rebind()
 host.promise("verbs", kept and active, f"{rdma.name(number)}, {line}, active: {active}")
 
 unbound()
-with card.rule("command", INT_ERR, opcode="ALLOC_PD"):
+with card.rule("command", INT_ERR, opcode="CREATE_QP", **{"qpc.st": QP0}):
     number, _, log = bind()
     line = log.wait("Couldn't open port 1")
 usable = driver.wait_active() and not rdma.refusal(rdma.pair)

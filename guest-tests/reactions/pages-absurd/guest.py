@@ -1,5 +1,7 @@
 """A firmware that asks for more pages than there can be."""
 
+import os
+
 import card
 import driver
 import host
@@ -25,6 +27,9 @@ with card.armed("event", "no pages"):
 usable = not rdma.refusal(rdma.pair)
 host.promise("event", line and usable, f"{line}, usable: {usable}")
 
+if os.uname().release.startswith("6.1."):
+    host.without("offer", "this driver has no limit: it asks for all 2^24, which takes minutes")
+    raise SystemExit
 before = card.quiet()["pages"]
 with card.armed("offer", "taken"):
     card.wait_fired("taken")
