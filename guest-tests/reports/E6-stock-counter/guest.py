@@ -32,8 +32,7 @@ def child(action):
 def revoke():
     pd = rdma.PD(rdma.open_device())
     region = rdma.Memory(1 << 16).register(pd)
-    found = card.ask("inspect", node="qps")["children"]
-    own = [int(q["name"], 16) for q in found if q["values"].get("service") not in ("RC", "UD", "UC", "XRC")]
+    own = card.own_queue_pairs()
     card.arm("revoke fails", qpn=own)
     host.note(f"{own}: {rdma.name(rdma.refusal(region.close))}")
 

@@ -110,6 +110,13 @@ def key(key):
         return None
 
 
+def own_queue_pairs():
+    """Numbers of the queue pairs with which the driver changes keys."""
+    found = ask("inspect", node="qps")["children"]
+    users = ("RC", "UD", "UC", "XRC")
+    return [int(qp["name"], 16) for qp in found if qp["values"].get("service") not in users]
+
+
 def quiet(still=0.3, seconds=30):
     """Waits until no command has come for a while; the card's status then."""
     end = time.monotonic() + seconds

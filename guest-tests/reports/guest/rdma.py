@@ -53,6 +53,20 @@ _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
 
 
+def frame(address):
+    """The page frame of an address of this process; None if nothing is there."""
+    with open("/proc/self/pagemap", "rb", buffering=0) as file:
+        entry = os.pread(file.fileno(), 8, address // 4096 * 8)
+    (value,) = struct.unpack("<Q", entry)
+    return value & ((1 << 55) - 1) if value >> 63 else None
+
+
+def page(address):
+    """The page of an address, as rules have it."""
+    begin = frame(address) << 12
+    return f"{begin:#x}..{begin + 4096:#x}"
+
+
 class Mapping:
     """A mapping of this process."""
 
@@ -73,10 +87,11 @@ class Mapping:
 
     def frame(self, offset):
         """The page frame of an address; None if nothing is there."""
-        with open("/proc/self/pagemap", "rb", buffering=0) as file:
-            entry = os.pread(file.fileno(), 8, (self.address + offset) // 4096 * 8)
-        (value,) = struct.unpack("<Q", entry)
-        return value & ((1 << 55) - 1) if value >> 63 else None
+        return frame(self.address + offset)
+
+    def page(self, offset=0):
+        """The page of an address, as rules have it."""
+        return page(self.address + offset)
 
 
 class Memory(Mapping):
@@ -112,7 +127,17 @@ def reached(mr, memory):
 class Half:
     """A domain, memory with a key, a completion queue and an RC queue pair."""
 
-    def __init__(self, context=None, length=65536, depth=64, srq=None, inline=0, sq_sig_all=0, recv_depth=64, notify=False):
+    def __init__(
+        self,
+        context=None,
+        length=65536,
+        depth=64,
+        srq=None,
+        inline=0,
+        sq_sig_all=0,
+        recv_depth=64,
+        notify=False,
+    ):
         self.context = context or open_device()
         self.pd = PD(self.context)
         self.memory = Memory(length)
@@ -158,23 +183,42 @@ class Half:
             request.set_wr_rdma(*remote)
         self.qp.post_send(request)
 
+    def rdma_write(self, peer, number, length=64, offset=0, at=0, **more):
+        """Posts a write of what is at `offset` here to `at` there."""
+        remote = (peer.mr.rkey, peer.memory.address + at)
+        self.post(e.IBV_WR_RDMA_WRITE, number, [self.sge(offset, length)], remote, **more)
+
     def receive(self, number, sges):
         self.qp.post_recv(RecvWR(number, num_sge=len(sges), sg=sges))
+
+    def send(self, number, length=64, offset=0, **more):
+        self.post(e.IBV_WR_SEND, number, [self.sge(offset, length)], **more)
+
+    def reset(self):
+        self.qp.modify(QPAttr(qp_state=e.IBV_QPS_RESET), e.IBV_QP_STATE)
+
+    def fail(self):
+        """Its queue pair goes to the state error."""
+        self.qp.modify(QPAttr(qp_state=e.IBV_QPS_ERR, cur_qp_state=e.IBV_QPS_RTS), e.IBV_QP_STATE)
 
     def state(self):
         return self.qp.query(e.IBV_QP_STATE)[0].qp_state
 
     def take(self, count=1, seconds=20):
         """So many completions, or those that come in time."""
-        found = []
+        return taken(self.cq, count, seconds)
 
-        def enough():
-            got, completions = self.cq.poll(count - len(found))
-            found.extend(completions)
-            return len(found) >= count
 
-        card.wait(enough, seconds)
-        return found
+def taken(cq, count, seconds):
+    """So many completions of a queue, or those that come in time."""
+    found = []
+
+    def enough():
+        found.extend(cq.poll(count - len(found))[1])
+        return len(found) >= count
+
+    card.wait(enough, seconds)
+    return found
 
 
 def pair(**more):
@@ -191,9 +235,19 @@ def told(completion):
     return completion.status, completion.vendor_err
 
 
+def outcomes(completions):
+    """What is told of each: its number and its status."""
+    return [(one.wr_id, int(one.status)) for one in completions]
+
+
 def words(completions):
     """For people: what each came to."""
-    return ", ".join(f"{c.wr_id}: status {c.status} vendor 0x{c.vendor_err:02x}" for c in completions)
+
+    def word(c):
+        # libmlx5 leaves the vendor byte of what succeeded as it was.
+        return f"{c.wr_id}: status {c.status}" + (f" vendor 0x{c.vendor_err:02x}" if c.status else "")
+
+    return ", ".join(word(c) for c in completions)
 
 
 def user(uid=65534):
