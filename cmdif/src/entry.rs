@@ -4,8 +4,6 @@ use dma::{Bus, DmaError};
 use layouts::{CommandQueueEntry, DeliveryStatus};
 use probe::Defect;
 
-use crate::mailbox;
-use crate::queue::Limits;
 use crate::signature;
 
 /// Slots in the queue.
@@ -19,6 +17,11 @@ const SIZE: usize = CommandQueueEntry::SIZE;
 /// Bytes of input and of output that are in the entry itself.
 pub(crate) const INLINE: usize = 16;
 
+/// Longest input that is carried, by default: room for a CREATE_MKEY with 64 Mi translation entries
+/// (256 GiB of memory in 4 KiB pages).
+const MAX_INPUT: usize = 0x110 + (64 << 20) * 8;
+/// Longest output: more than any reply of any command.
+const MAX_OUTPUT: usize = 1 << 20;
 /// PCI_CMD_XPORT, the only type of entry.
 const TYPE: u8 = 7;
 /// An input holds at least its header.
@@ -31,6 +34,29 @@ const LENGTH_AT: usize = 0x38;
 const TOKEN_AT: usize = 0x3c;
 const SIGNATURE_AT: usize = 0x3d;
 const STATUS_AT: usize = 0x3f;
+
+/// What a block's address is a multiple of.
+const ALIGN: u64 = 1024;
+
+/// Whether a block can be at this address.
+pub(crate) fn aligned(pointer: u64) -> bool {
+    pointer.is_multiple_of(ALIGN)
+}
+
+/// Lengths above which an entry is malformed, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Of an input.
+    pub input: usize,
+    /// Of an output.
+    pub output: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { input: MAX_INPUT, output: MAX_OUTPUT }
+    }
+}
 
 /// Our copy of an entry.
 #[derive(Debug)]
@@ -82,10 +108,10 @@ impl Entry {
         if !(MIN_OUTPUT..=limits.output).contains(&output) {
             return Err(DeliveryStatus::OUTPUT_LEN_ERR);
         }
-        if input > INLINE && !mailbox::aligned(entry.in_ptr()) {
+        if input > INLINE && !aligned(entry.in_ptr()) {
             return Err(DeliveryStatus::IN_PTR_ALIGN_ERR);
         }
-        if output > INLINE && !mailbox::aligned(entry.out_ptr()) {
+        if output > INLINE && !aligned(entry.out_ptr()) {
             return Err(DeliveryStatus::OUT_PTR_ALIGN_ERR);
         }
         Ok(())

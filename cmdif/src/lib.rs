@@ -16,8 +16,9 @@ mod points;
 mod queue;
 mod signature;
 
+pub use entry::Limits;
 pub use init_segment::{Identity, InitSegment, SEGMENT_SIZE, Timeouts};
-pub use queue::{Completion, Executor, Limits, Outcome};
+pub use queue::{Completion, Executor, Outcome};
 
 use dma::Bus;
 use probe::{Action, Probe, Until};

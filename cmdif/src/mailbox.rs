@@ -6,7 +6,7 @@
 use dma::Bus;
 use layouts::{CommandMailbox, DeliveryStatus};
 
-use crate::entry::{Entry, INLINE};
+use crate::entry::{Entry, INLINE, aligned};
 use crate::points::Points;
 use crate::signature;
 
@@ -14,14 +14,6 @@ use crate::signature;
 const DATA: usize = 512;
 /// Size of a block in guest memory.
 pub(crate) const BLOCK: usize = CommandMailbox::SIZE;
-/// What a block's address is a multiple of.
-const ALIGN: u64 = 1024;
-
-/// Whether a block can be at this address.
-pub(crate) fn aligned(pointer: u64) -> bool {
-    pointer.is_multiple_of(ALIGN)
-}
-
 /// How many blocks continue a message of `len` bytes.
 pub(crate) fn blocks(len: usize) -> usize {
     len.saturating_sub(INLINE).div_ceil(DATA)

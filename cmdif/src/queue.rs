@@ -6,15 +6,10 @@ use dma::Bus;
 use layouts::{DeliveryStatus, MboxOut};
 use probe::{Action, Defect, Held, Probe, Until};
 
-use crate::entry::{Entry, SLOTS};
+use crate::entry::{Entry, Limits, SLOTS};
 use crate::mailbox::{self, OutBlock};
 use crate::points::Points;
 
-/// Longest input that is carried, by default: room for a CREATE_MKEY with 64 Mi translation entries
-/// (256 GiB of memory in 4 KiB pages).
-const MAX_INPUT: usize = 0x110 + (64 << 20) * 8;
-/// Longest output: more than any reply of any command.
-const MAX_OUTPUT: usize = 1 << 20;
 /// Buffers that grew beyond this for one command are given back after it.
 const KEEP: usize = 1 << 20;
 
@@ -23,21 +18,6 @@ pub trait Executor {
     /// Carries out one command. `input` is all of its bytes; `output` is as long as the driver has
     /// room for and zero, and holds the reply, status and syndrome included, afterwards.
     fn execute(&mut self, bus: &dyn Bus, input: &[u8], output: &mut [u8]);
-}
-
-/// Lengths above which an entry is malformed, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Of an input.
-    pub input: usize,
-    /// Of an output.
-    pub output: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { input: MAX_INPUT, output: MAX_OUTPUT }
-    }
 }
 
 /// What became of a slot that was named in the doorbell.

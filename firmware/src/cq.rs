@@ -9,7 +9,7 @@ use layouts::{
 };
 
 use crate::error::{self, CmdError};
-use crate::ring::{LOG_ADAPTER_PAGE, PageList};
+use crate::ring::{PageList, doorbell_record, page_offset};
 use crate::umem::Place;
 use crate::{Cx, Firmware, tail, umem};
 
@@ -150,13 +150,6 @@ impl Cq {
     }
 }
 
-/// Where a queue begins in its first page: contexts give it in 64ths of a page.
-pub(crate) fn page_offset(sixtyfourths: u8, log_page_size: u8) -> u32 {
-    // A page size that is out of bounds is refused by the page list.
-    let log_page = LOG_ADAPTER_PAGE + u32::from(log_page_size.min(19));
-    u32::from(sixtyfourths) << (log_page - 6)
-}
-
 /// The size of an entry, as a power of two, that a context asks for.
 fn log_stride(cqc: &Cqc<&[u8]>) -> Result<u8, CmdError> {
     match cqc.cqe_sz() {
@@ -164,15 +157,6 @@ fn log_stride(cqc: &Cqc<&[u8]>) -> Result<u8, CmdError> {
         // 2: 64 bytes of entry in 128. The entry is the second half in either case.
         1 | 2 => Ok(7),
         other => Err(error::BAD_VALUE.with(format!("cqe_sz {other}"))),
-    }
-}
-
-/// A doorbell record is one aligned group of eight bytes.
-pub(crate) fn doorbell_record(addr: u64) -> Result<u64, CmdError> {
-    if addr.is_multiple_of(8) {
-        Ok(addr)
-    } else {
-        Err(error::BAD_VALUE.with(format!("doorbell record at {addr:#x}")))
     }
 }
 

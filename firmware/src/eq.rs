@@ -300,7 +300,7 @@ pub fn create(
         &fw.page_budget,
         crate::tail(input.0, CreateEqIn::SIZE),
         eqc.log_page_size(),
-        crate::cq::page_offset(eqc.page_offset(), eqc.log_page_size()),
+        crate::ring::page_offset(eqc.page_offset(), eqc.log_page_size()),
         1 << (u32::from(log_size) + LOG_EQE),
     )?;
     let event_mask = input.event_bitmask();

@@ -2,7 +2,7 @@
 //! (`ib_mad`'s process_mad): subnet management (`smpquery -D`) here, performance management in
 //! [`pma`].
 
-use layouts::{MadIfcIn, MadIfcOut, Smp};
+use layouts::{MadIfcIn, MadIfcOut, Smp, mad_method, mad_status};
 
 use crate::error::{self, CmdError};
 use crate::port::{self, own_port};
@@ -15,14 +15,8 @@ const ATTRIBUTE: std::ops::Range<usize> = 0x40..0x80;
 
 const CLASS_LID_ROUTED: u8 = 0x01;
 const CLASS_DIRECTED_ROUTE: u8 = 0x81;
-pub(crate) const METHOD_GET: u8 = 0x01;
-pub(crate) const METHOD_GET_RESP: u8 = 0x81;
 /// Direction bit of a directed-route packet on its way back (IBA 14.2.1.2).
 const DIRECTION_BACK: u16 = 0x8000;
-/// IBA 13.4.7: the combination of method and attribute is not supported.
-pub(crate) const STATUS_UNSUPPORTED: u16 = 3 << 2;
-/// IBA 13.4.7: a field of the attribute or its modifier has an invalid value.
-pub(crate) const STATUS_INVALID: u16 = 7 << 2;
 
 const NODE_DESCRIPTION: u16 = 0x10;
 const NODE_INFO: u16 = 0x11;
@@ -55,13 +49,13 @@ pub fn mad_ifc(
             return Err(error::BAD_MAD.with(format!("management class {class:#x}")));
         }
     };
-    let status = if smp.method() == METHOD_GET {
+    let status = if smp.method() == mad_method::GET {
         attribute(fw, &mut smp)
     } else {
         cx.probe.missing("SMP method", smp.method(), "not a Get");
-        STATUS_UNSUPPORTED
+        mad_status::UNSUPPORTED
     };
-    smp.set_method(METHOD_GET_RESP);
+    smp.set_method(mad_method::GET_RESP);
     smp.set_status(status | if directed { DIRECTION_BACK } else { 0 });
     Ok(())
 }
@@ -70,7 +64,7 @@ pub fn mad_ifc(
 fn attribute(fw: &Firmware, smp: &mut Smp<&mut [u8]>) -> u16 {
     let modifier = smp.attr_mod();
     let id = smp.attr_id();
-    let Some(data) = smp.0.get_mut(ATTRIBUTE) else { return STATUS_INVALID };
+    let Some(data) = smp.0.get_mut(ATTRIBUTE) else { return mad_status::INVALID };
     data.fill(0);
     match id {
         NODE_DESCRIPTION => data.copy_from_slice(&fw.port.description),
@@ -86,8 +80,8 @@ fn attribute(fw: &Firmware, smp: &mut Smp<&mut [u8]>) -> u16 {
                 entry.copy_from_slice(&fw.port.pkey(first + i).unwrap_or(0).to_be_bytes());
             }
         }
-        PORT_INFO | GUID_INFO | PKEY_TABLE => return STATUS_INVALID,
-        _ => return STATUS_UNSUPPORTED,
+        PORT_INFO | GUID_INFO | PKEY_TABLE => return mad_status::INVALID,
+        _ => return mad_status::UNSUPPORTED,
     }
     0
 }

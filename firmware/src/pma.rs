@@ -5,15 +5,13 @@
 //! and PPCNT show and clear the same counters. Errors are all zero, and setting them changes
 //! nothing.
 
-use layouts::PerfMad;
+use layouts::{PerfMad, mad_method, mad_status};
 
 use crate::Firmware;
 use crate::counters::PortCounters;
-use crate::mad::{METHOD_GET, METHOD_GET_RESP, STATUS_INVALID, STATUS_UNSUPPORTED};
 
 /// Management class of performance management.
 pub const CLASS: u8 = 0x04;
-const METHOD_SET: u8 = 0x02;
 const CLASS_PORT_INFO: u16 = 0x01;
 const PORT_COUNTERS: u16 = 0x12;
 const PORT_COUNTERS_EXT: u16 = 0x1d;
@@ -28,23 +26,23 @@ pub fn is_request(mad: &[u8]) -> bool {
     mad.len() == PerfMad::SIZE
         && header.base_version() == 1
         && header.mgmt_class() == CLASS
-        && matches!(header.method(), METHOD_GET | METHOD_SET)
+        && matches!(header.method(), mad_method::GET | mad_method::SET)
 }
 
 /// Turns a request into its answer.
 pub fn answer(fw: &mut Firmware, mad: &mut [u8]) {
     let mut mad = PerfMad(mad);
     let status = attribute(fw, &mut mad);
-    mad.set_method(METHOD_GET_RESP);
+    mad.set_method(mad_method::GET_RESP);
     mad.set_status(status);
 }
 
 /// Fills the attribute that `mad` asks for, after setting it if asked to; returns the MAD status.
 fn attribute(fw: &mut Firmware, mad: &mut PerfMad<&mut [u8]>) -> u16 {
     let set = match mad.method() {
-        METHOD_GET => false,
-        METHOD_SET => true,
-        _ => return STATUS_UNSUPPORTED,
+        mad_method::GET => false,
+        mad_method::SET => true,
+        _ => return mad_status::UNSUPPORTED,
     };
     // Both kinds of counters begin alike.
     let (port, select) = (mad.port_counters().port_select(), mad.port_counters().counter_select());
@@ -58,7 +56,7 @@ fn attribute(fw: &mut Firmware, mad: &mut PerfMad<&mut [u8]>) -> u16 {
             info.set_capability_mask(EXT_WIDTH_SUPPORTED);
             info.set_resp_time_value(fw.profile.local_ca_ack_delay());
         }
-        PORT_COUNTERS | PORT_COUNTERS_EXT if !PORTS.contains(&port) => return STATUS_INVALID,
+        PORT_COUNTERS | PORT_COUNTERS_EXT if !PORTS.contains(&port) => return mad_status::INVALID,
         PORT_COUNTERS => {
             if set {
                 // The errors' bits come first.
@@ -72,7 +70,7 @@ fn attribute(fw: &mut Firmware, mad: &mut PerfMad<&mut [u8]>) -> u16 {
             }
             extended(counters, mad);
         }
-        _ => return STATUS_UNSUPPORTED,
+        _ => return mad_status::UNSUPPORTED,
     }
     0
 }

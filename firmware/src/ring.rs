@@ -11,6 +11,22 @@ use crate::error::{self, CmdError};
 /// The smallest page a device knows, as a power of two.
 pub const LOG_ADAPTER_PAGE: u32 = 12;
 
+/// Where a queue begins in its first page: contexts give it in 64ths of a page.
+pub(crate) fn page_offset(sixtyfourths: u8, log_page_size: u8) -> u32 {
+    // A page size that is out of bounds is refused by the page list.
+    let log_page = LOG_ADAPTER_PAGE + u32::from(log_page_size.min(19));
+    u32::from(sixtyfourths) << (log_page - 6)
+}
+
+/// A doorbell record is one aligned group of eight bytes.
+pub(crate) fn doorbell_record(addr: u64) -> Result<u64, CmdError> {
+    if addr.is_multiple_of(8) {
+        Ok(addr)
+    } else {
+        Err(error::BAD_VALUE.with(format!("doorbell record at {addr:#x}")))
+    }
+}
+
 /// How many entries the page lists of all queues may still have: it bounds the memory that a
 /// guest can make the device spend on queues. An entry counts until its list is dropped.
 #[derive(Debug, Clone)]

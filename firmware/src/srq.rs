@@ -12,10 +12,10 @@ use layouts::{
 };
 use probe::Probe;
 
-use crate::cq::{copy, doorbell_record, page_offset};
+use crate::cq::copy;
 use crate::error::{self, CmdError};
 use crate::references::{self, Reference};
-use crate::ring::PageList;
+use crate::ring::{PageList, doorbell_record, page_offset};
 use crate::umem::Place;
 use crate::{Cx, Firmware, tail, umem};
 

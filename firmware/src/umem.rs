@@ -4,9 +4,8 @@
 
 use layouts::{CreateUmemIn, CreateUmemOut, DestroyUmemIn, MttEntry};
 
-use crate::cq;
 use crate::error::{self, CmdError};
-use crate::ring::{LOG_ADAPTER_PAGE, PageList};
+use crate::ring::{self, LOG_ADAPTER_PAGE, PageList};
 use crate::{Cx, Firmware, tail};
 
 /// One range.
@@ -102,5 +101,5 @@ pub fn doorbell_record(fw: &Firmware, uid: u16, place: Place) -> Result<u64, Cmd
     let (addr, _) = located.ok_or_else(|| {
         error::BAD_VALUE.with(format!("doorbell record at {at:#x} of umem {id:#x}"))
     })?;
-    cq::doorbell_record(addr)
+    ring::doorbell_record(addr)
 }

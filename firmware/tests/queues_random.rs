@@ -184,8 +184,9 @@ impl Run {
         let mut input = vec![0; 0x120];
         self.fill(opcode, kind, step.pick, &mut input);
         for &(at, byte) in &step.damage {
-            // Not the opcode, and not the user context: it would be refused at once.
-            if at >= 4 {
+            // Not the opcode, and not the user context: it would be refused at once. Nor which object is
+            // destroyed: that could be one of the world's own.
+            if at >= 4 && !(matches!(does, Does::Destroy) && (8..12).contains(&at)) {
                 input[at] = byte;
             }
         }

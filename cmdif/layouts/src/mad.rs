@@ -3,6 +3,24 @@
 
 use crate::layout;
 
+/// Methods of a datagram (13.4.5).
+pub mod mad_method {
+    /// Asks for an attribute.
+    pub const GET: u8 = 0x01;
+    /// Changes an attribute.
+    pub const SET: u8 = 0x02;
+    /// Answers both.
+    pub const GET_RESP: u8 = 0x81;
+}
+
+/// What became of a request (13.4.7).
+pub mod mad_status {
+    /// The combination of method and attribute is not supported.
+    pub const UNSUPPORTED: u16 = 3 << 2;
+    /// A field of the attribute or its modifier has an invalid value.
+    pub const INVALID: u16 = 7 << 2;
+}
+
 layout! {
     /// The common MAD header (13.4.2) and the subnet management packet's own (14.2.1.1, 14.2.1.2).
     Smp = "ib_smp", 0x100 {

@@ -11,7 +11,7 @@ use crate::completion;
 use crate::memory::{Owner, Payload};
 use crate::packet::Kind;
 use crate::requester::{burst_packets, header, packets, path_mtu};
-use crate::send::{Turn, WQE_COST};
+use crate::turn::{Turn, WQE_COST};
 use crate::wqe::Range;
 use crate::{Cx, Engine};
 

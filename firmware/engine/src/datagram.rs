@@ -3,8 +3,6 @@
 //! own agent is answered. Nobody else is on this fabric: any other packet is lost, as its sender
 //! must expect.
 
-use std::fmt;
-
 use firmware::Firmware;
 use firmware::pma;
 use firmware::port::GIDS;
@@ -13,7 +11,7 @@ use layouts::{CqeOpcode, WqeDatagramSeg, WqeOpcode};
 use mtt::Access;
 
 use crate::completion::{BAD_LENGTH, BAD_WQE, Failure, NO_MEMORY};
-use crate::headers::Grh;
+use crate::headers::{GRH, Grh, HEADERS, IMMEDIATE, Packet};
 use crate::memory::{Owner, Payload, read_all};
 use crate::points;
 use crate::receive::{self, Misplaced};
@@ -24,8 +22,6 @@ use crate::{Cx, Engine};
 /// Where the segments begin.
 const AV: usize = 16;
 const DATA: usize = 64;
-/// The place of a global route header in the receiver's memory, whether there is one or not.
-const GRH: usize = Grh::SIZE;
 /// Path MTU codes (IBA 9.4.3): 256 bytes shifted.
 const SMALLEST_MTU: u32 = 128;
 /// With this bit a Q_Key stands for the queue pair's own (IBA 10.2.5).
@@ -36,55 +32,6 @@ const FULL_MEMBER: u16 = 1 << 15;
 const QP1_QKEY: u32 = 0x8001_0000;
 /// Value of a CQE's GRH bits: it is in the buffer.
 const GRH_IN_BUFFER: u8 = 1;
-/// Bytes of a packet beside its payload that a global route header counts: base and datagram
-/// transport headers, check sum; immediate data.
-const HEADERS: usize = 12 + 8 + 4;
-const IMMEDIATE: usize = 4;
-/// Bytes of a local route header.
-const LRH: usize = 8;
-/// The queue pair that datagrams to a group name (IBA 3.5.3).
-const GROUP_QPN: u32 = 0xff_ffff;
-/// LIDs from here on are of groups (IBA 4.1.3).
-const FIRST_MULTICAST_LID: u16 = 0xc000;
-
-/// A packet's headers.
-#[derive(Debug, Clone)]
-pub struct Packet {
-    src_lid: u16,
-    dest_lid: u16,
-    sl: u8,
-    grh: Option<[u8; GRH]>,
-    pkey: u16,
-    dest_qpn: u32,
-    src_qpn: u32,
-    /// The queue pair that sends it, whatever it says in the packet.
-    sender: u32,
-    qkey: u32,
-    solicited: bool,
-    immediate: Option<u32>,
-}
-
-impl Packet {
-    /// The group that it is for, if it is for one.
-    fn group(&self) -> Option<[u8; 16]> {
-        let gid = Grh(&self.grh.as_ref()?[..]).dgid();
-        (self.dest_qpn == GROUP_QPN && self.dest_lid >= FIRST_MULTICAST_LID).then_some(gid)
-    }
-
-    /// Bytes that it takes on the wire, as port counters count them.
-    fn octets(&self, payload: usize) -> u64 {
-        let optional = self.grh.map_or(0, |_| GRH) + self.immediate.map_or(0, |_| IMMEDIATE);
-        (LRH + HEADERS + optional + payload) as u64
-    }
-}
-
-impl fmt::Display for Packet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { src_qpn, dest_qpn, dest_lid, .. } = self;
-        write!(f, "a datagram from QP {src_qpn:#x} to QP {dest_qpn:#x} at LID {dest_lid:#x}")
-    }
-}
-
 impl Engine {
     /// Sends the datagram that a WQE describes. Returns how many bytes it has.
     pub(crate) fn send_datagram(

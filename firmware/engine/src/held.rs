@@ -8,8 +8,8 @@ use probe::{Action, Held, Until};
 use crate::completion::Failure;
 use crate::message::Message;
 use crate::requester::path_mtu;
-use crate::send::{Step, WQE_COST};
 use crate::timers::Timer;
+use crate::turn::{Step, WQE_COST};
 use crate::wqe::Wqe;
 use crate::{Cx, Engine, points};
 

@@ -3,6 +3,7 @@
 //!
 //! - [`Engine`]: whose turn it is, and timers. Everything else about a queue is in the tables of
 //!   [`firmware::Firmware`], so that a command sees and changes the same state as a work request.
+//! - `turn`: how much of it a queue pair may have done at a time.
 //! - `send`: the send queue of one queue pair: WQEs are fetched, executed, completed, flushed.
 //! - `wqe`: one WQE, copied out of the ring once and judged in the copy. `message`: what one of a
 //!   connected service asks for.
@@ -36,6 +37,7 @@ mod requester;
 mod responder;
 mod send;
 mod timers;
+mod turn;
 mod umr;
 pub mod wire;
 mod wqe;

@@ -45,7 +45,7 @@ impl Owner<'_> {
         let question = Question { key, addr, len, access, pd: self.pd, qpn: Some(self.qpn) };
         match fw.mtt.translate(&question, pieces) {
             Ok(()) if !self.probe.armed(Point::Translation) => Ok(()),
-            outcome => points::translation(fw, self, range, access, pieces, outcome),
+            outcome => points::translation(fw, self.probe, &question, pieces, outcome),
         }
     }
 

@@ -3,13 +3,12 @@
 use firmware::Firmware;
 use firmware::qp::Service;
 use layouts::{QpType, WqeCtrlSeg};
-use mtt::{Access, Cause, Place, Refusal};
+use mtt::{Access, Cause, Place, Question, Refusal};
 use probe::{Action, Piece, Point, Probe, Site, Value, ask, at};
 
 use crate::Cx;
-use crate::memory::Owner;
 use crate::packet::Header;
-use crate::wqe::{Range, Wqe};
+use crate::wqe::Wqe;
 
 /// Most pieces of a translation that are told, and how many one usually has.
 const PIECES: usize = 64;
@@ -54,13 +53,13 @@ fn code(service: Service) -> QpType {
 #[cold]
 pub fn translation(
     fw: &Firmware,
-    owner: Owner,
-    range: Range,
-    access: Access,
+    probe: &Probe,
+    question: &Question,
     pieces: &mut mtt::Pieces,
     outcome: Result<(), Refusal>,
 ) -> Result<(), Refusal> {
-    let (Owner { pd, qpn, probe }, Range { key, addr, len }) = (owner, range);
+    let &Question { key, addr, len, access, pd, qpn } = question;
+    let qpn = qpn.unwrap_or_default();
     if let Err(refusal) = &outcome {
         log::trace!("QP {qpn:#x}: {refusal}");
     }

@@ -14,8 +14,8 @@ use crate::completion::{BAD_LENGTH, BAD_WQE, Failure, NO_MEMORY, RETRIES_EXCEEDE
 use crate::memory::{Owner, Payload};
 use crate::message::{Kind as Asks, Message};
 use crate::packet::{Header, Kind, Part, Reth, Tail, Transport, ack_timeout_ns};
-use crate::send::{Step, TURN, WQE_COST};
 use crate::timers::Timer;
+use crate::turn::{Step, TURN, WQE_COST};
 use crate::wqe::Wqe;
 use crate::{Cx, Engine};
 

@@ -14,13 +14,10 @@ use crate::completion::{self, BAD_WQE, Completion, FLUSHED, Failure};
 use crate::held::Begins;
 use crate::message::Message;
 use crate::timers::Timer;
+use crate::turn::{Step, TURN, Turn, WQE_COST};
 use crate::wqe::Wqe;
 use crate::{Cx, Engine, points, umr};
 
-/// After this much work, in bytes moved, it is another queue pair's turn.
-pub const TURN: usize = 256 << 10;
-/// What a WQE costs beside the bytes that it moves.
-pub const WQE_COST: usize = 512;
 /// Receives that are posted to a queue pair in error ring no doorbell: it is looked at again after
 /// this many ns, and after twice as many each time that nothing came, up to the second number.
 const LATE_FIRST: u64 = 1_000_000;
@@ -33,25 +30,6 @@ const MOST_IN_FLIGHT: usize = 16;
 /// Values of a WQE's `fence` (MLX5_FENCE_MODE_*).
 const FENCE_NONE: u8 = 0;
 const FENCE_STRONG_ORDER: u8 = 3;
-
-/// What a turn came to.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Turn {
-    /// In bytes moved.
-    pub cost: usize,
-    /// There is more to do.
-    pub more: bool,
-}
-
-/// What one step of a send queue came to.
-pub enum Step {
-    /// Something was done, at this cost.
-    Did(usize),
-    /// Nothing can be done before something else happens, which wakes the queue pair.
-    Waits,
-    /// Nothing is posted.
-    Empty,
-}
 
 impl Engine {
     /// Gives a queue pair its turn.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use firmware::Firmware;
 use probe::{Action, Point, Probe};
 
-use crate::datagram::Packet;
+use crate::headers::Packet;
 use crate::memory::{Payload, SourceGone};
 use crate::packet::Header;
 use crate::points;

@@ -7,10 +7,10 @@ use super::{
     LOG_MAX_RECEIVE_WQE, LOG_MAX_SIZE, LOG_WQEBB, Qp, ReceiveQueue, Receives, SendQueue, Service,
     State,
 };
-use crate::cq::{copy, doorbell_record, page_offset};
+use crate::cq::copy;
 use crate::error::{self, CmdError};
 use crate::references::{self, Reference};
-use crate::ring::PageList;
+use crate::ring::{PageList, doorbell_record, page_offset};
 use crate::umem::Place;
 use crate::{Cx, Firmware, tail, umem};
 

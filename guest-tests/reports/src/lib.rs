@@ -7,7 +7,7 @@
 //! fault that the card can show.
 //!
 //! [`catalogue`] reads the reports, [`boot`](run) runs them in as few guests as their needs allow (`talk` is
-//! what the guest says), [`judge`] compares, [`show`] is for people, [`page`] with its [`tables`] and [`junit`] for files.
+//! what the guest says), [`judge`] compares, [`show`] is for people, [`shown`], [`page`] with its [`tables`], and [`junit`] for files.
 #![forbid(unsafe_code)]
 
 mod boot;
@@ -17,6 +17,7 @@ pub mod junit;
 pub mod page;
 mod relay;
 pub mod show;
+pub mod shown;
 pub mod tables;
 mod talk;
 

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use clap::{Args, Parser, Subcommand};
 use reports::catalogue::{self, Report};
-use reports::page::Shown;
 use reports::show::Show;
+use reports::shown::{self, Shown};
 use reports::tables::Others;
 use reports::{Request, junit, page};
 
@@ -152,7 +152,7 @@ fn renew(
 ) -> Result<bool, Box<dyn Error>> {
     let old = fs::read_to_string(file)?;
     let reports = catalogue::read(&[dir.to_owned()], &[])?;
-    let new = page::renewed(&old, &reports, &Others::read(dir)?, &page::read(results)?)?;
+    let new = page::renewed(&old, &reports, &Others::read(dir)?, &shown::read(results)?)?;
     if !check {
         write(file, &new)?;
     } else if old != new {

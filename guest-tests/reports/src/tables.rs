@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::catalogue::{Promise, QUIET, Report};
 use crate::judge::{Judgement, Row, Verdict};
-use crate::page::Shown;
+use crate::shown::Shown;
 
 /// `others.toml`: reports that are not made.
 #[derive(Debug, Default, Deserialize)]
