@@ -28,6 +28,10 @@ ALL = (
 )
 
 
+# Seconds in which all that comes has come, on a slow machine too.
+LONG = 20
+
+
 def name(number):
     """ENOMEM for 12."""
     return errno.errorcode.get(number, str(number)) if number else "success"
@@ -298,10 +302,10 @@ class Events:
         self.ready = select.poll()
         self.ready.register(self.file, select.POLLIN)
 
-    def take(self, seconds=0.5):
-        """The events that come until none has come for so long."""
+    def take(self, seconds=0.5, count=0):
+        """The events that come until none has come for so long; waits longer for the first of them."""
         found = []
-        while self.ready.poll(seconds * 1000):
+        while self.ready.poll((seconds if len(found) >= count else LONG) * 1000):
             event = self.context.get_async_event()
             found.append(event.event_type)
             event.ack()
