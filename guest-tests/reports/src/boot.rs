@@ -190,7 +190,11 @@ fn bury(relay: &mut Relay<'_>, outcome: &Outcome) {
 fn problems(relay: &mut Relay<'_>, outcome: &Outcome) {
     let release = &relay.kernel;
     for found in &outcome.damage {
-        let known = relay.over.iter().any(|(_, seen)| damage(&seen.log, release).contains(found));
+        // What a report has seen, or is known to come with its card, is the report's.
+        let known = relay.over.iter().any(|(report, seen)| {
+            damage(&seen.log, release).contains(found)
+                || report.excuses(release).any(|log| found.message.contains(log))
+        });
         if !known {
             relay.problems.push(format!("between reports: {}", found.message));
         }

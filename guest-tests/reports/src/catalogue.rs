@@ -158,6 +158,14 @@ fn number(id: &str) -> Option<u32> {
 }
 
 impl Report {
+    /// What shows damage that a kernel of this release is known to report with it.
+    pub(crate) fn excuses(&self, release: &str) -> impl Iterator<Item = &str> {
+        let about = self.about.finding.iter();
+        about
+            .filter(move |finding| finding.promise == QUIET && finding.is_about(release))
+            .map(|finding| finding.log.as_str())
+    }
+
     fn is(&self, name: &str) -> bool {
         self.id == name || self.name == name
     }
