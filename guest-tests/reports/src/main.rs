@@ -36,7 +36,7 @@ enum Command {
     Page {
         /// The page
         page: PathBuf,
-        /// A file for each kernel
+        /// Files of results; several of one kernel are taken together
         #[arg(required = true)]
         results: Vec<PathBuf>,
         /// Write nothing; fail when the page says something else
