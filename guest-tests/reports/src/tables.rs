@@ -86,7 +86,7 @@ fn table_of_reports(reports: &[&Report], shown: &[Shown]) -> String {
 fn table_of_promises(report: &Report, shown: &[Shown]) -> String {
     let (title, shows) = (&report.about.title, one_line(&report.about.shows));
     let mut text = format!("\n## {title}\n\n{shows} (`{}`)\n\n", report.name);
-    text.push_str(&head("| | the driver | source |", shown));
+    text.push_str(&head("| | what is to happen | source |", shown));
     for Promise { name, says, source } in &report.about.promise {
         let source = if source.is_empty() { String::new() } else { format!("`{source}`") };
         let _ = write!(text, "| {name} | {} | {source} |", one_line(says));
