@@ -93,6 +93,21 @@ def numbers(node):
     return {int(child["name"], 16) for child in ask("inspect", node=node, limit=2048)["children"]}
 
 
+def values(node):
+    """What a node says, such as `qps/0x45`."""
+    return ask("inspect", node=node)["values"]
+
+
+def events_queue():
+    """The number of the queue of the port's, queue pairs' and other events: the one with most entries."""
+    return max(numbers("eqs"), key=lambda number: values(f"eqs/{number:#x}")["eqc.log_eq_size"])
+
+
+def vector(eqn):
+    """The vector of an event queue."""
+    return values(f"eqs/{eqn:#x}").get("eqc.intr", 0)
+
+
 def counter(name):
     return status()["counters"].get(name, 0)
 
