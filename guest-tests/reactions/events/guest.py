@@ -1,6 +1,7 @@
 """Events that are invented, lost, late, doubled, in another order."""
 
 import contextlib
+import os
 
 import card
 import driver
@@ -11,15 +12,17 @@ from commands import Caller
 from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
 from rdma import e
 
+# DEVICE_SPEED_CHANGE, which comes with the state's changes in kernels that know it. This libibverbs does not.
+SPEED = [20] if int(os.uname().release.split(".")[0]) >= 7 else []
 # The kinds of a port's change, and what an application hears.
 PORT = {
-    1: e.IBV_EVENT_PORT_ERR,
-    4: e.IBV_EVENT_PORT_ACTIVE,
-    5: e.IBV_EVENT_PORT_ERR,
-    6: e.IBV_EVENT_LID_CHANGE,
-    7: e.IBV_EVENT_PKEY_CHANGE,
-    9: e.IBV_EVENT_CLIENT_REREGISTER,
-    15: None,
+    1: [e.IBV_EVENT_PORT_ERR, *SPEED],
+    4: [e.IBV_EVENT_PORT_ACTIVE, *SPEED],
+    5: [e.IBV_EVENT_PORT_ERR, *SPEED],
+    6: [e.IBV_EVENT_LID_CHANGE],
+    7: [e.IBV_EVENT_PKEY_CHANGE],
+    9: [e.IBV_EVENT_CLIENT_REREGISTER],
+    15: [],
 }
 LID, GUID = 6, 8
 QUEUE_PAIR = {
@@ -51,7 +54,7 @@ def hears(block, user, count=1, seconds=0.3):
     """What an application hears of it; so many events are waited for."""
     with block as rule:
         if not card.wait_fired(rule):
-            return "never fired"
+            raise card.NeverFired(rule)
         return user.take(seconds, count)
 
 
@@ -71,10 +74,11 @@ others = card.numbers("srqs")
 srq = SRQ(half.pd, SrqInitAttr(SrqAttr(max_wr=16)))
 (srqn,) = card.numbers("srqs") - others
 
-found = {kind: hears(change(kind), user, 0 if event is None else 1) for kind, event in PORT.items()}
-stranger_found = stranger.take(0.3, len(PORT) - 1)
-expected = {kind: [] if event is None else [event] for kind, event in PORT.items()}
-everybody = [event for event in PORT.values() if event is not None]
+# Those of one change come in any order.
+found = {kind: sorted(hears(change(kind), user, len(events))) for kind, events in PORT.items()}
+expected = {kind: sorted(events) for kind, events in PORT.items()}
+everybody = sorted(event for events in PORT.values() for event in events)
+stranger_found = sorted(stranger.take(0.3, len(everybody)))
 host.promise("port", found == expected and stranger_found == everybody, f"{found}, {stranger_found}")
 
 asked = card.counter("command:QUERY_HCA_VPORT_GID")
@@ -123,8 +127,8 @@ def meets(rule, block, count):
 
 found = meets("lost", card.rule("time", {"port": "down"}, after_ms=1), 0)
 state = user.context.query_port(1).state
-again = hears(card.rule("time", {"port": "up"}, after_ms=1), user)
-kept = found == [] and state == e.IBV_PORT_DOWN and again == [e.IBV_EVENT_PORT_ACTIVE]
+again = hears(card.rule("time", {"port": "up"}, after_ms=1), user, 1 + len(SPEED))
+kept = found == [] and state == e.IBV_PORT_DOWN and sorted(again) == sorted([e.IBV_EVENT_PORT_ACTIVE, *SPEED])
 host.promise("lost", kept, f"{found}, state {state}, {again}")
 
 early = []
