@@ -12,6 +12,8 @@ import rdma
 EIO, ENOMEM, EBUSY, ETIMEDOUT = 5, 12, 16, 110
 RELEASE = os.uname().release
 OLD, NEW = RELEASE.startswith("6.1."), int(RELEASE.split(".")[0]) >= 7
+# Seconds that the driver waits for an answer.
+TIMEOUT = 3
 INT_ERR = {"status": "INT_ERR", "syndrome": 0x51}
 # The service of the queue pair that only ib_mad has.
 QP0 = 7
@@ -33,20 +35,15 @@ STEPS = [
 ]
 
 
-def unbound():
-    if driver.bound():
-        driver.unbind()
-
-
 def bind():
     """Its errno, the seconds that it took, the log."""
-    unbound()
+    driver.release()
     log, begin = kernel.Log(), time.monotonic()
     number = rdma.refusal(driver.bind)
     return number, time.monotonic() - begin, log
 
 
-unbound()
+driver.release()
 with card.armed("before"):
     card.wait_fired("before")
     number, seconds, log = bind()
@@ -66,7 +63,7 @@ host.promise("too-long", number == (EBUSY if OLD else ETIMEDOUT) and line and no
 found = {}
 for opcode, where, line in STEPS:
     step = opcode + "".join(f" {value}" for value in where.values())
-    unbound()
+    driver.release()
     try:
         with card.rule("command", INT_ERR, opcode=opcode, **where):
             number, _, log = bind()
@@ -81,20 +78,30 @@ active = driver.wait_active()
 reached = "not reached" not in found.values()
 host.promise("next", reached and not number and active, f"{rdma.name(number)}, active: {active}")
 
-unbound()
+found = []
+for opcode, line in (("ENABLE_HCA", "enable hca failed"), ("INIT_HCA", "init hca failed")):
+    driver.release()
+    with card.rule("command", "lose", opcode=opcode):
+        number, seconds, log = bind()
+    again = rdma.refusal(driver.bind)
+    told = log.find(rf"{opcode}.* timeout. Will cause a leak") and log.find(line)
+    found.append((rdma.name(number), seconds >= TIMEOUT, bool(told), rdma.name(again)))
+host.promise("unanswered", found == [("ETIMEDOUT", True, True, "success")] * 2, repr(found))
+
+driver.release()
 with card.rule("command", INT_ERR, opcode="SET_DRIVER_VERSION"):
     number, _, log = bind()
     active = driver.wait_active()
 host.promise("optional", not number and active, f"{rdma.name(number)}, active: {active}")
 
-unbound()
+driver.release()
 with card.rule("command", INT_ERR, opcode="QUERY_ISSI"):
     number, _, log = bind()
     active = driver.wait_active()
 line = log.find("Query ISSI is not supported by FW, ISSI is 0")
 host.promise("issi", not number and active and line, f"{rdma.name(number)}, active: {active}\n{log.text()}")
 
-unbound()
+driver.release()
 with card.rule("command", INT_ERR, opcode="ALLOC_XRCD"):
     number, _, log = bind()
     line = log.wait(rf"mlx5_core.rdma.0.* failed with error -{EIO if NEW else ENOMEM}")
@@ -102,7 +109,7 @@ kept = not number and driver.bound() and line and not driver.device()
 active = driver.rebind()
 host.promise("verbs", kept and active, f"{rdma.name(number)}, {line}, active: {active}")
 
-unbound()
+driver.release()
 with card.rule("command", INT_ERR, opcode="CREATE_QP", **{"qpc.st": QP0}):
     number, _, log = bind()
     line = log.wait("Couldn't open port 1")

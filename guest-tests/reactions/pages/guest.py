@@ -1,7 +1,6 @@
 """A firmware that asks for pages."""
 
 import time
-from pathlib import Path
 
 import card
 import driver
@@ -9,22 +8,18 @@ import host
 import kernel
 import rdma
 
-
-def told(name):
-    (file,) = Path("/sys/kernel/debug/mlx5").glob(f"*/pages/{name}")
-    return int(file.read_text())
+TOTAL, DROPPED = "pages/fw_pages_total", "pages/fw_pages_give_dropped"
 
 
 def pages():
     """In the driver's count and in the card's, when nothing goes on."""
     held = card.quiet()["pages"]
-    return told("fw_pages_total"), held
+    return driver.told(TOTAL), held
 
 
 def probe(*rules):
     """Its errno, the seconds that it took, and the pages afterwards, without those that the card asks for by event."""
-    if driver.bound():
-        driver.unbind()
+    driver.release()
     card.arm("no request")
     with card.armed(*rules):
         begin = time.monotonic()
@@ -51,17 +46,17 @@ start = pages()
 steps = [start]
 for rule, change in (("asks", 1000), ("offers", -1000)):
     with card.armed(rule):
-        card.wait(lambda: told("fw_pages_total") == start[0] + max(change, 0))
+        card.wait(lambda: driver.told(TOTAL) == start[0] + max(change, 0))
         steps.append(pages())
 more = tuple(count + 1000 for count in start)
 host.promise("request", steps == [start, more, start], repr(steps))
 
-dropped = told("fw_pages_give_dropped")
+dropped = driver.told(DROPPED)
 with card.armed("refuses", "asks"):
-    card.wait(lambda: told("fw_pages_give_dropped") > dropped)
+    card.wait(lambda: driver.told(DROPPED) > dropped)
     found = pages()
 lines = log.find(r"give fail|MANAGE_PAGES")
-now = told("fw_pages_give_dropped") - dropped
+now = driver.told(DROPPED) - dropped
 host.promise("dropped", now == 1000 and found == start and not lines, f"{now} dropped, {found}\n{lines}")
 
 with card.armed("not delivered", "no pages", "asks"):

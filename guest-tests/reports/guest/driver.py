@@ -40,6 +40,18 @@ def bind():
     _write(DRIVER / "bind", function())
 
 
+def release():
+    """Unbinds it if it is bound."""
+    if bound():
+        unbind()
+
+
+def told(name):
+    """A number that debugfs tells of the driver, such as `pages/fw_pages_total`."""
+    (file,) = Path("/sys/kernel/debug/mlx5").glob(f"*/{name}")
+    return int(file.read_text(), 0)
+
+
 def device():
     """The RDMA device's name, or None."""
     names = [name for name in os.listdir(RDMA) if name.startswith("mlx5_")] if RDMA.exists() else []
@@ -75,8 +87,7 @@ def reset():
 
 def renew():
     """Unbinds, resets, binds: as a person would after a fatal error. Whether the device is usable."""
-    if bound():
-        unbind()
+    release()
     reset()
     bind()
     return wait_active()
@@ -92,7 +103,6 @@ def restore(seconds=30):
 
 def rebind():
     """As after power-on."""
-    if bound():
-        unbind()
+    release()
     bind()
     return wait_active()
