@@ -15,6 +15,11 @@ const HEALTH_PERIOD_NS: u64 = 10_000_000;
 /// The registers that a driver writes: address of the command queue and doorbell.
 const WRITABLE: std::ops::Range<usize> = 0x10..0x1c;
 
+/// Of `nic_interface` (`MLX5_INITIAL_SEG_NIC_INTERFACE_…`): no driver runs the card.
+const DISABLED: u8 = 1;
+/// A driver asks for a reset.
+const SOFTWARE_RESET: u8 = 7;
+
 /// Where the health buffer is.
 const HEALTH_AT: usize = 0x200;
 
@@ -78,6 +83,8 @@ impl InitSegment {
             view.set_cmd_q_init_to(initializing_ms & 0xf_ffff);
             view.set_cmd_exec_to(command_ms & 0xf_ffff);
         }
+        // A driver that recovers from a fatal error resets the card itself, see reset_is_wanted.
+        view.set_fw_reset_supported(true);
         // All ones would mean that the card is off the bus.
         view.health_buffer_mut().set_fw_version(u32::from(major) << 16 | u32::from(minor));
     }
@@ -90,6 +97,16 @@ impl InitSegment {
     /// From now on the health counter stands still.
     pub fn stop_health(&mut self, now: u64) {
         self.stopped.get_or_insert(now);
+    }
+
+    /// Whether the driver has asked for a reset.
+    pub fn reset_is_wanted(&self) -> bool {
+        InitialSegment(&self.image[..]).nic_interface() == SOFTWARE_RESET
+    }
+
+    /// The reset that the driver has asked for is over; the card waits for a driver, who sees that.
+    pub fn wait_for_driver(&mut self) {
+        self.view().set_nic_interface(DISABLED);
     }
 
     /// Says that the firmware is (or is no longer) starting; drivers wait.

@@ -11,6 +11,8 @@ fn bench() -> Bench {
 }
 
 const SECOND: u64 = 1_000_000_000;
+/// A driver can reset the card.
+const RESETTABLE: u32 = 1 << 30;
 
 #[test]
 fn values_after_power_on() {
@@ -21,9 +23,9 @@ fn values_after_power_on() {
         (0x010, 0),
         (0x014, 0x56),
         (0x018, 0),
-        (0x1fc, 0), // not initializing
-        (0x23c, 0), // healthy
-        (0xffc, 0), // timeouts are the driver's own
+        (0x1fc, RESETTABLE), // not initializing
+        (0x23c, 0),          // healthy
+        (0xffc, 0),          // timeouts are the driver's own
     ] {
         assert_eq!(bench.read32(0, offset), value, "at {offset:#x}");
     }
@@ -57,10 +59,10 @@ fn health_and_start_can_be_shown() {
     bench.interface.segment.health().set_synd(0x0e);
     bench.interface.segment.set_initializing(true);
     assert_eq!(bench.read32(0, 0x23c), 0x000e_0000);
-    assert_eq!(bench.read32(0, 0x1fc), 1 << 31);
+    assert_eq!(bench.read32(0, 0x1fc), 1 << 31 | RESETTABLE);
     bench.interface.reset();
     assert_eq!(bench.read32(0, 0x23c), 0);
-    assert_eq!(bench.read32(0, 0x1fc), 0);
+    assert_eq!(bench.read32(0, 0x1fc), RESETTABLE);
 }
 
 #[test]
@@ -70,6 +72,10 @@ fn the_queue_address_reads_back_with_the_interface_state() {
     bench.write32(0x14, 0x9abc_d7ff);
     assert_eq!(bench.read32(0, 0x10), 0x1234_5678);
     assert_eq!(bench.read32(0, 0x14), 0x9abc_d756);
+    // Its interface state is a driver's wish for a reset, until something else is written.
+    assert!(bench.interface.segment.reset_is_wanted());
+    bench.interface.segment.wait_for_driver();
+    assert_eq!(bench.read32(0, 0x14), 0x9abc_d156);
     assert_eq!(bench.interface.segment.queue_address(), Some(0x1234_5678_9abc_d000));
     // One access for both, and one byte alone.
     bench.interface.write(&bench.probe, 0x10, &[0, 0, 0, 1, 0, 0, 0x20, 0], false);
@@ -101,7 +107,7 @@ fn what_can_not_be_written_stays_and_is_noted() {
     bench.write32(0x1fc, u32::MAX);
     bench.write32(0x300, 1);
     assert_eq!(bench.read32(0, 0x000), 0x002b_0014);
-    assert_eq!(bench.read32(0, 0x1fc), 0);
+    assert_eq!(bench.read32(0, 0x1fc), RESETTABLE);
     assert_eq!(bench.mistakes(), [("write to a read-only register", 2)].into());
     let touched = bench.probe.touched();
     assert_eq!(touched["register write 0x300 of the initialization segment"], 1);

@@ -125,6 +125,10 @@ impl Function {
             // driver polls for the one that makes the event queue of commands.
             let events = self.firmware.eqs.wanted(EventType::CMD);
             self.commands.write(&self.probe, offset, data, events);
+            if self.commands.segment.reset_is_wanted() {
+                self.reset();
+                self.commands.segment.wait_for_driver();
+            }
         } else {
             let Self { firmware, engine, doorbells, trouble, probe, .. } = self;
             Observed::during(bus, probe, &trouble.late, |bus| {

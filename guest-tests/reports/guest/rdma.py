@@ -4,6 +4,7 @@ import ctypes
 import errno
 import mmap
 import os
+import random
 import select
 import struct
 
@@ -105,6 +106,18 @@ class Memory(Mapping):
 
     def __init__(self, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
         super().__init__(-1, length, flags, mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+class Scattered(Memory):
+    """Pages that are not next to each other, so that each needs a translation of its own."""
+
+    def __init__(self, length):
+        super().__init__(length)
+        advise(self, mmap.MADV_NOHUGEPAGE)
+        pages = list(range(0, length, 4096))
+        random.Random(1).shuffle(pages)
+        for page in pages:
+            self.write(page, b"s")
 
 
 def advise(memory, advice):
@@ -234,6 +247,16 @@ def pair(**more):
     one.connect(other, **connect)
     other.connect(one, **connect)
     return one, other
+
+
+def moves():
+    """Whether data moves between two new queue pairs."""
+    # A new device is seen before it can be opened.
+    card.wait(lambda: refusal(open_device) != errno.EAGAIN, 5)
+    one, other = pair()
+    one.memory.write(0, b"moves")
+    one.rdma_write(other, 1, length=5)
+    return outcomes(one.take(1)) == [(1, 0)] and other.memory.read(0, 5) == b"moves"
 
 
 def told(completion):

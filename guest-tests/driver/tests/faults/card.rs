@@ -91,6 +91,26 @@ fn a_reset_does_not_help_at_first() {
     }
 }
 
+/// A driver that recovers from a fatal error resets the card itself, and starts it again.
+#[test]
+fn a_driver_resets_an_ill_card() {
+    let (mut driver, _) = up();
+    fault(&mut driver, "command", &format!("{ALLOC_PD}\ndo = {{ health = 7, fatal = true }}"));
+    driver.alloc_pd().unwrap();
+    // MLX5_FW_RESET_SUPPORTED_OFFSET.
+    assert_ne!(driver.port.read32(0x1fc).unwrap() & 1 << 30, 0);
+    let register = driver.port.read32(0x14).unwrap();
+    // MLX5_INITIAL_SEG_NIC_INTERFACE_SW_RESET, then MLX5_INITIAL_SEG_NIC_INTERFACE_DISABLED.
+    driver.port.write32(0x14, register & !0xfff | 7 << 8).unwrap();
+    assert_eq!(driver.port.read32(0x14).unwrap() >> 8 & 7, 1);
+    assert!(driver.health().unwrap().0);
+    assert_eq!(objects(&mut driver)["pd"], 0);
+    driver.use_polling();
+    driver.set_up_queue().unwrap();
+    driver.enable_hca().unwrap();
+    assert_eq!(driver.port.read32(0x14).unwrap() >> 8 & 7, 0);
+}
+
 /// What a register says, whatever is behind it: sensors that drivers look at.
 #[test]
 fn a_register_lies() {
