@@ -180,7 +180,7 @@ host.promise("command-lost", number == ETIMEDOUT and line, f"{rdma.name(number)}
 
 
 def woken(rule=None):
-    """How often the application is woken by a completion whose event meets this rule; the completions that there are."""
+    """How often the application is woken by a completion whose event meets this rule; its completions."""
     half.cq.req_notify(False)
     if rule:
         card.arm(rule)
