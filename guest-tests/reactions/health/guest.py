@@ -138,7 +138,7 @@ def still_ill():
     line = log.wait("health recovery failed", 30)
     # Its own poll sees the illness again.
     log.wait("Driver is in error state. Unloading", 15)
-    gone = not driver.device()
+    gone = card.wait(lambda: not driver.device(), 10)
     host.promise("still-ill", line and gone, f"{line}; gone {gone}")
     card.disarm()
     good, said = by_hand(log)
