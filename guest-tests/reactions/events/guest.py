@@ -165,11 +165,11 @@ def command(rule, pattern):
 
 
 number, seconds, lines = command("command owner", "ecovered")
-kept = not number and 0.5 <= seconds < 3 and not lines
+kept = not number and seconds >= 0.5 and not lines
 host.promise("command-owner", kept, f"{rdma.name(number)} after {seconds:.1f} s\n{lines}")
 
 number, seconds, lines = command("command late", "ALLOC_PD(0x800) recovered after timeout")
-kept = not number and 4.5 <= seconds < 8 and len(lines) == 1
+kept = not number and seconds >= 4.5 and len(lines) == 1
 host.promise("command-late", kept, f"{rdma.name(number)} after {seconds:.1f} s\n{lines}")
 
 number, seconds, lines = command("command lost", "No done completion")
@@ -179,7 +179,7 @@ with invented("CMD", **{"cmd.vector": 1 << slot}):
 host.promise("command-lost", number == ETIMEDOUT and line, f"{rdma.name(number)}\n{lines}\n{line}")
 
 
-def woken(rule=None):
+def woken(count=1, rule=None):
     """How often the application is woken by a completion whose event meets this rule; its completions."""
     half.cq.req_notify(False)
     if rule:
@@ -187,18 +187,18 @@ def woken(rule=None):
     half.post(e.IBV_WR_RDMA_WRITE, 1, [half.sge()], (half.mr.rkey, half.memory.address))
     if rule and not card.wait_fired(rule):
         raise card.NeverFired(rule)
-    times = half.channel.take(half.cq)
+    times = half.channel.take(half.cq, count=count)
     if rule:
         card.clear(rule)
     return times, len(half.take())
 
 
 good = woken()
-found = woken("completion lost"), woken()
+found = woken(0, "completion lost"), woken()
 host.promise("completion-lost", (good, *found) == ((1, 1), (0, 1), (1, 1)), f"{good}, {found}")
-found = woken("completion twice"), woken()
+found = woken(1, "completion twice"), woken()
 host.promise("completion-twice", found in (((1, 1), (1, 1)), ((2, 1), (1, 1))), repr(found))
-found = woken("completion bogus"), woken()
+found = woken(0, "completion bogus"), woken()
 host.promise("completion-bogus", found == ((0, 1), (1, 1)), repr(found))
 
 

@@ -33,7 +33,7 @@ def probe(*rules):
 
 log = kernel.Log()
 number, seconds, _, usable = probe("slow query", "slow supply")
-host.promise("slow", not number and usable and seconds >= 1.6, f"{rdma.name(number)} after {seconds:.1f} s")
+host.promise("slow", not number and usable and seconds >= 4, f"{rdma.name(number)} after {seconds:.1f} s")
 
 number, _, found, usable = probe("few at boot", "few before INIT_HCA")
 host.promise("fewer", not number and usable and found == (8, 8), f"{rdma.name(number)}, {found}")

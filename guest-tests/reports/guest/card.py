@@ -45,7 +45,7 @@ def rule(at, do, count=1, after_ms=0, **where):
 
 
 def _over(name):
-    missed = not fired(name)
+    missed = not wait_fired(name, seconds=5)
     clear(name)
     if missed:
         raise NeverFired(name)

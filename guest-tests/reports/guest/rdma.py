@@ -307,10 +307,11 @@ class Channel:
         self.ready = select.poll()
         self.ready.register(self.file, select.POLLIN)
 
-    def take(self, cq, seconds=0.5):
-        """How often it is woken for this completion queue until nothing has come for so long."""
+    def take(self, cq, seconds=0.5, count=0):
+        """How often it is woken for this completion queue until nothing has come for so long; waits longer for the
+        first of them."""
         found = 0
-        while self.ready.poll(seconds * 1000):
+        while self.ready.poll((seconds if found >= count else LONG) * 1000):
             self.channel.get_cq_event(cq)
             cq.ack_events(1)
             found += 1
