@@ -103,6 +103,9 @@ pub struct Finding {
     pub instead: String,
     /// A line of the kernel's log, or of what the script saw, that shows it.
     pub log: String,
+    /// Only now and then, because it is a race.
+    #[serde(default)]
+    pub sometimes: bool,
 }
 
 impl Finding {
@@ -244,6 +247,7 @@ mod tests {
             kernels: vec!["6.1".to_owned()],
             instead: String::new(),
             log: String::new(),
+            sometimes: false,
         };
         assert!(finding.is_about("6.1.0-50-amd64"));
         assert!(!finding.is_about("6.12.117+deb13-amd64"));
