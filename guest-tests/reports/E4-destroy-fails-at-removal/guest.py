@@ -20,8 +20,8 @@ REFUSED = [
     "TEARDOWN_HCA",
     "DISABLE_HCA",
 ]
-# The driver gives a command up after 8 s; unbinding takes one or two.
-PATIENCE = 25
+# The driver gives a command up after 8 s, and may have thousands of keys to destroy.
+PATIENCE = 60
 
 
 def again(kind):
