@@ -47,7 +47,8 @@ fn bars_answer_only_while_memory_is_enabled() {
         assert_eq!(read(&mut endpoint, space, INITIALIZING), [0xff; 4]);
     }
     endpoint.write(Space::Config, COMMAND, &ON).unwrap();
-    assert_eq!(read(&mut endpoint, Space::Bar0, INITIALIZING), [0; 4], "the firmware is up");
+    let [first, ..]: [u8; 4] = read(&mut endpoint, Space::Bar0, INITIALIZING);
+    assert_eq!(first & 0x80, 0, "the firmware is up");
     assert_eq!(read(&mut endpoint, Space::Msix, 0), [0; 4]);
 }
 
