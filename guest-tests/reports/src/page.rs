@@ -16,7 +16,8 @@ pub fn renewed(
 ) -> Result<String, String> {
     let (before, rest) = page.split_once(BEGIN).ok_or("the page has no mark to begin at")?;
     let (_, after) = rest.split_once(END).ok_or("the page has no mark to end at")?;
-    Ok(format!("{before}{BEGIN}\n\n{}\n{END}{after}", tables(reports, others, shown)))
+    let tables = tables(reports, others, shown);
+    Ok(format!("{before}{BEGIN}\n\n{}\n\n{END}{after}", tables.trim_matches('\n')))
 }
 
 #[cfg(test)]
