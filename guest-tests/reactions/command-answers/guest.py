@@ -8,6 +8,7 @@ import card
 import driver
 import host
 import kernel
+import process
 import rdma
 from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
 from rdma import e
@@ -125,19 +126,13 @@ for opcode, victim in victims.items():
 host.promise("destroy", found == [("EBUSY", True, 0)] * 3, repr(found))
 
 
-def child():
-    pid = os.fork()
-    if pid == 0:
-        try:
-            SRQ(rdma.PD(rdma.open_device()), SrqInitAttr(SrqAttr(max_wr=16)))
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
+def with_queue():
+    SRQ(rdma.PD(rdma.open_device()), SrqInitAttr(SrqAttr(max_wr=16)))
 
 
 had = card.quiet()["objects"]
 with card.rule("command", {"status": "RES_BUSY"}, opcode="DESTROY_RMP"):
-    child()
+    process.run(with_queue)
 now = card.quiet()["objects"]
 host.promise("exit", now == had, f"{had}, {now}")
 

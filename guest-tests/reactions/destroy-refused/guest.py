@@ -1,11 +1,10 @@
 """A queue pair that the card does not let go of."""
 
-import os
-
 import card
 import driver
 import host
 import kernel
+import process
 import rdma
 
 log = kernel.Log()
@@ -23,12 +22,6 @@ def user():
     host.promise("stays", left == had and number == 16, f"{had}, {left}, {rdma.name(number)}")
 
 
-child = os.fork()
-if child == 0:
-    try:
-        user()
-    finally:
-        os._exit(0)
-os.waitpid(child, 0)
+process.run(user)
 number = rdma.refusal(driver.renew)
 host.promise("back", not number and driver.active(), rdma.name(number))

@@ -1,10 +1,9 @@
 """Registers one page after the other while the card makes no key."""
 
-import os
-
 import card
 import host
 import kernel
+import process
 import rdma
 
 MOST = 20000
@@ -35,12 +34,6 @@ def register_until_refused():
     host.promise("again", again, f"{len(kept)} registrations in the end")
 
 
-child = os.fork()
-if child == 0:
-    try:
-        register_until_refused()
-    finally:
-        os._exit(0)
-os.waitpid(child, 0)
+process.run(register_until_refused)
 after = card.quiet()["objects"]["mkey_live"]
 host.promise("baseline", after == before, f"{before} live keys before, {after} after")

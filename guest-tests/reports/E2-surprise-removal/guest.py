@@ -6,6 +6,7 @@ import time
 import card
 import driver
 import host
+import process
 import rdma
 
 
@@ -21,12 +22,7 @@ def holder(ready):
 
 
 read, ready = os.pipe()
-child = os.fork()
-if child == 0:
-    try:
-        holder(ready)
-    finally:
-        os._exit(0)
+child = process.start(lambda: holder(ready))
 os.read(read, 1)
 card.arm("gone")
 card.wait_fired("gone")

@@ -7,6 +7,7 @@ import card
 import driver
 import host
 import kernel
+import process
 import rdma
 
 
@@ -21,12 +22,7 @@ def holder(ready, go):
 log = kernel.Log()
 read, ready = os.pipe()
 go, tell = os.pipe()
-child = os.fork()
-if child == 0:
-    try:
-        holder(ready, go)
-    finally:
-        os._exit(0)
+child = process.start(lambda: holder(ready, go))
 os.close(ready)
 os.read(read, 1)
 card.arm("stopped", qpn=card.own_queue_pairs())

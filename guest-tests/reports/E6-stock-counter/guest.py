@@ -1,11 +1,11 @@
 """A region whose key can't be revoked."""
 
-import os
 from pathlib import Path
 
 import card
 import driver
 import host
+import process
 import rdma
 
 
@@ -17,16 +17,6 @@ def in_use():
         if used:
             found[size.parent.name] = used
     return found
-
-
-def child(action):
-    pid = os.fork()
-    if pid == 0:
-        try:
-            action()
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
 
 
 def revoke():
@@ -47,14 +37,14 @@ def odd_sizes():
 # Not while the driver fills its stock.
 live = card.quiet()["objects"]["mkey_live"]
 before = in_use()
-child(revoke)
+process.run(revoke)
 fired = card.fired("revoke fails")
 card.disarm()
 now = card.quiet()["objects"]["mkey_live"]
 after = in_use()
 host.promise("in-use", before == after and fired, f"before {before}, after {after}, fired {fired}")
 host.promise("live", now == live, f"{live} before, {now} after")
-child(odd_sizes)
+process.run(odd_sizes)
 driver.unbind()
 left = card.quiet()["objects"]
 host.promise("empty", left["mkey"] == 0, repr(left))

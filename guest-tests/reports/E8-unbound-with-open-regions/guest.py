@@ -5,6 +5,7 @@ import os
 import card
 import driver
 import host
+import process
 import rdma
 
 
@@ -21,12 +22,7 @@ def holder(ready, go):
 
 read, ready = os.pipe()
 go, tell = os.pipe()
-child = os.fork()
-if child == 0:
-    try:
-        holder(ready, go)
-    finally:
-        os._exit(0)
+child = process.start(lambda: holder(ready, go))
 moved = os.read(read, 1)
 number = rdma.refusal(driver.unbind)
 host.promise("unbound", moved == b"\1" and not number and not driver.bound(), rdma.name(number))
