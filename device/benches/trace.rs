@@ -35,13 +35,22 @@ const RULES: &str = r#"
 name = "another's work request"
 at = "work_request"
 where = { qpn = 0xffffff }
-do = { syndrome = "LOCAL_PROT_ERR" }
+do = { fail = "LOCAL_PROT_ERR" }
 
 [[fault]]
 name = "another's completion"
 at = "completion"
 where = { cqn = 0xffffff }
 do = "lose"
+"#;
+
+/// A rule at a point that no write passes.
+const ELSEWHERE: &str = r#"
+[[fault]]
+name = "no destroy"
+at = "command"
+where = { opcode = "DESTROY_*" }
+do = { status = "RES_BUSY" }
 "#;
 
 impl Contender {
@@ -95,6 +104,7 @@ fn main() {
     let rounds = if std::env::args().any(|arg| arg == "--bench") { ROUNDS } else { 2 };
     let dir = TempDir::new().expect("a directory");
     let mut all = vec![Contender::new("no trace"), Contender::faulty("no rule", "")];
+    all.push(Contender::faulty("a rule at another point", ELSEWHERE));
     all.push(Contender::faulty("two rules that never apply", RULES));
     all.extend(Level::ALL.map(|level| Contender::traced(&dir, level)));
     for _ in 0..rounds {
